@@ -45,13 +45,13 @@ class Accumulator(Protocol):
         """Adds every record to its sliding windows."""
 
     def running_touches(self, touches: Touches) -> pa.Array:
-        """What it held for its window after each touch."""
+        """The value of its window after each touch."""
 
     def at(self, rows: Rows) -> pa.Array:
-        """What it holds for the windows at `rows`."""
+        """The value of each of the windows at `rows`."""
 
     def running(self, window: Rows, merges: Merges) -> pa.Array:
-        """What it held for its window after each record."""
+        """The value of its window after each record."""
 
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
@@ -95,9 +95,9 @@ class Total:
         self._check(touch_loops.total_of_spans(spans, self._values, self._valid, self._checks, self._total))
 
     def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
-        here = slice(lo, lo + len(window))
-        values = self._values if self._values is None else self._values[here]
-        self._check(loops.fold_total(window, merges, values, self._valid[here], self._checks, total, running), lo)
+        span = slice(lo, lo + len(window))
+        values = self._values if self._values is None else self._values[span]
+        self._check(loops.fold_total(window, merges, values, self._valid[span], self._checks, total, running), lo)
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
         self._total, failed = sliding_total(structure, self._values, self._valid, self._loaded)
@@ -220,10 +220,10 @@ class Lists:
         self._links += len(record)
 
     def _fold(self, window: Rows, merges: Merges, first: int) -> None:
-        here = slice(first, first + len(window))
-        self._window[here] = window
+        span = slice(first, first + len(window))
+        self._window[span] = window
         self._has_long_ways |= len(merges.at) > 0
-        loops.fold_lists(self._window[here], merges, self._length, self._into, self._behind, self._place[here])
+        loops.fold_lists(self._window[span], merges, self._length, self._into, self._behind, self._place[span])
 
     def at(self, rows: Rows) -> pa.Array:
         if self._has_long_ways:

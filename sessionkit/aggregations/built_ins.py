@@ -24,7 +24,7 @@ from sessionkit.records.inputs.plain_columns import can_be_taken
 
 
 def _either(older: Any, newer: Any, function: Callable[[Any, Any], Any]) -> Any:
-    """Both together, or the one that is not null."""
+    """`function` of both values, or the one that is not null."""
     if older is None or newer is None:
         return newer if older is None else older
     return function(older, newer)
@@ -123,7 +123,7 @@ def _one_of_the_values(
     takes: Callable[[pa.DataType], bool],
     wants: str,
 ) -> Aggregation:
-    """What keeps, of two values that are not null, the one that the function says."""
+    """An aggregation that keeps, of two values that are not null, the one that `function` returns."""
     return Aggregation(
         code=f"{name}({column!r})",
         columns=(column,),

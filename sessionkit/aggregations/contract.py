@@ -116,12 +116,12 @@ class Aggregation:
         return hash(self._identity())
 
     def _identity(self) -> tuple[Any, ...]:
-        """The code says all of one that compiles, whose functions are made anew with every call."""
+        """The parts that equality compares; without functions of one that compiles, as each call makes them anew."""
         functions = () if self.parts else (self.initializer, self.aggregator, self.merger)
         return (self.module, self.code, self.columns, *functions)
 
     def __reduce__(self) -> tuple[Callable[..., Aggregation], tuple[str, ...]]:
-        """How it is pickled: a built-in one by its name, others by their functions."""
+        """The form for pickling: a built-in aggregation by its name, others by their functions."""
         make = BUILT_INS.get(self.built_in)
         is_made_so = make is not None and make(*self.columns) == self
         return (make, self.columns) if make and is_made_so else (functools.partial(Aggregation, **vars(self)), ())
@@ -130,7 +130,7 @@ class Aggregation:
         return self.code
 
     def part_types(self, kind: pa.DataType | None) -> list[pa.DataType]:
-        """What each part keeps of values of this type (None: it reads no column)."""
+        """The types that the parts keep for values of this type (None: no column is read)."""
         made = (None if kind is None else part.column(pa.nulls(0, kind)).type for part in self.parts)
         return [LOOPS[part.loop].type_of(each) for part, each in zip(self.parts, made, strict=True)]
 
@@ -158,7 +158,7 @@ class Aggregation:
 
 
 def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
-    """What an error says of a column of the wrong type: of text, where numbers are wanted, how these come of it."""
+    """Words for an error about a column of the wrong type: for text, where numbers are wanted, how to get these."""
     text = next((str(each) for each in values if each.is_valid), "") if is_text_type(values.type) else ""
     way = way_to_number(text)
     if re.fullmatch(r"[-+]?\d+(\.\d+)?", text):

@@ -20,11 +20,11 @@ from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.sliding.structure import SlidingStructure
 
 ValueColumn: TypeAlias = pa.Array | PythonObjects
-Stored: TypeAlias = npt.NDArray[np.object_] | pa.Array  # what a store had of the windows that were loaded
+Stored: TypeAlias = npt.NDArray[np.object_] | pa.Array  # aggregates of the windows that were loaded from a store
 
 
 class Described(Protocol):
-    """What Python functions, and the errors in them, need to know of the records."""
+    """The keys and names of records, which Python functions and the errors in them need."""
 
     def keys(self, lo: int, count: int) -> list[Any]:
         """The keys of `count` records from `lo` on."""
@@ -85,20 +85,20 @@ class CompiledFold:
             accumulator.feed_sliding(structure)
 
     def aggregates(self, rows: Rows) -> pa.Array:
-        """What a store keeps for the windows at `rows`: what a single part holds, or a struct of several by name."""
+        """Aggregates that a store keeps for the windows at `rows`: a single part's value, else a struct by name."""
         names = [part.name for part in self._aggregation.parts]
         if self._calls is not None and self._made_by_calls:
             kinds = self._part_types
             kind = kinds[0] if len(kinds) == 1 else pa.struct(list(zip(names, kinds, strict=True)))
             return typed_column(self._calls.aggregates(rows).tolist(), kind)
-        held = self._held(rows)
-        return held[0] if len(held) == 1 else pa.StructArray.from_arrays(held, names)
+        parts = self._held(rows)
+        return parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, names)
 
     def _held(self, rows: Rows) -> list[pa.Array]:
         return [accumulator.at(rows) for accumulator in self._accumulators]
 
     def results(self, rows: Rows) -> pa.Array:
-        """What a user sees for the windows at `rows`."""
+        """Results that a user sees for the windows at `rows`."""
         if self._calls is not None and self._made_by_calls:
             return typed_column(self._calls.results(rows).tolist(), self._result_type)
         return self._aggregation.result_column(self._held(rows))
@@ -123,13 +123,13 @@ class CompiledFold:
 
 
 def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:
-    """What a store had, as a column for each part."""
+    """Aggregates of a store, as a column for each part."""
     if len(aggregation.parts) == 1:
         return [_as_kept(loaded, kinds[0])]
     names = [part.name for part in aggregation.parts]
     if isinstance(loaded, pa.Array):
-        held = dict(zip([each.name for each in loaded.type], loaded.flatten(), strict=True))
-        columns = [held[name] for name in names]
+        by_name = dict(zip([each.name for each in loaded.type], loaded.flatten(), strict=True))
+        columns = [by_name[name] for name in names]
     else:
         columns = [[each[name] for each in loaded] for name in names]
     return [_as_kept(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -203,7 +203,7 @@ class PythonFold:
         a, keys, values = self._aggregation, self._described.keys(0, count), record_values(self._column, 0, count)
         columns = (touches.record, touches.window, touches.effect, touches.source)
         record = -1
-        before: dict[int, Any] = {}  # what the windows that the record has met so far held before it
+        before: dict[int, Any] = {}  # values before the record of the windows that it has met so far
         for j, (i, w, effect, source) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
             if i != record:
                 record, before = i, {}
@@ -233,11 +233,11 @@ class PythonFold:
         return out
 
     def aggregates(self, rows: Rows) -> npt.NDArray[np.object_]:
-        """What a store keeps for the windows at `rows`."""
+        """Aggregates that a store keeps for the windows at `rows`."""
         return python_objects([self._state.get(row) for row in rows.tolist()])
 
     def results(self, rows: Rows) -> npt.NDArray[np.object_]:
-        """What a user sees for the windows at `rows`."""
+        """Results that a user sees for the windows at `rows`."""
         return python_objects([self._aggregation.result(self._state.get(row)) for row in rows.tolist()])
 
     def loaded_results(self) -> npt.NDArray[np.object_]:
@@ -253,13 +253,13 @@ class PythonFold:
 
 
 def function_failed(code: str, where: str, error: Exception) -> AggregationFailed:
-    """A Python function raised: of which aggregation, at which record, and what."""
+    """The error for a Python function that raised: of which aggregation, at which record, and what."""
     got = f"{type(error).__name__}: {shorten(error, 200)}"
     return AggregationFailed(problem(f"{code} failed at {where}", got, "nothing of this run was committed"))
 
 
 def record_values(column: ValueColumn | None, lo: int, count: int) -> list[Any]:
-    """What a Python function gets as the value of each record: nothing, the column's value, or a dict of several."""
+    """The value of each record for a Python function: None, the column's value, or a dict of several."""
     return [None] * count if column is None else python_values(column.slice(lo, count))
 
 

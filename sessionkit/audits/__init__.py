@@ -1,1 +1,1 @@
-"""What a deployment of Kafka Streams does with the records."""
+"""How the results of a Kafka Streams deployment differ from those that they should be."""

@@ -70,13 +70,13 @@ class Audit:
 
     settings: Settings
     expected: Run
-    run: Run  # what Kafka does
+    run: Run  # the run by Kafka's rules
     _replay: Callable[[int], Audit]  # the same deployment with another retention
-    _noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
+    _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
     _part_of: Parts
     _waiting: frozenset[WindowId]  # final and in the store, but no look for them came any more
 
-    # ---- what it says
+    # ---- its findings
 
     def counts(self) -> dict[str, int]:
         """How many results were as they should be, how many were not, and what the store still holds at the end."""
@@ -151,7 +151,7 @@ class Audit:
 
     @cached_property
     def _replayed(self) -> Replayed:
-        """What its results depended on, and the parts of the records that have wrong ones."""
+        """The observations that the results depended on, and the parts of the records that have wrong results."""
         parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in self._wrong)
         return Replayed(self._noticed, tuple(dict.fromkeys(parts)))
 
@@ -197,7 +197,7 @@ class Audit:
 
     @property
     def _lives(self) -> Sequence[Run]:
-        """What Kafka does, from each start of its task on."""
+        """The runs of Kafka's task, each from a start of it on."""
         return () if self.run.deployed is None else self.run.deployed.lives
 
     @cached_property
@@ -240,8 +240,8 @@ class Audit:
         for partition, snapshot in self.expected._outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
             with without_collections():
-                held = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]
-            count += sum(ms < close_ms for ms in held)
+                last_ms = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]
+            count += sum(ms < close_ms for ms in last_ms)
         return count
 
     @cached_property
@@ -306,7 +306,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
         at_end = store_at_end(run)
         waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset[WindowId]()
         played: Any = getattr(at_end, "store", at_end)  # behind its cache
-        played.notices = False  # who asks from now on only looks
+        played.notices = False  # later reads only look
         if played.finds_closed:
             notice_ours(plan, batch, max(retention_ms, smallest_ms + 1), part_of, played.noticed)
         return Audit(

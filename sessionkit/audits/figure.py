@@ -42,13 +42,13 @@ def audit_figure(
     import plotly.graph_objects as go
 
     colours = palette(theme)
-    there = [verdict for verdict in known if verdict in set(verdicts)]
+    shown = [verdict for verdict in known if verdict in set(verdicts)]
     step_ms = _step_ms(ends_ms)
     bins = ends_ms // step_ms
     names = np.array(verdicts, object)
     figure = go.Figure()
     heights = []
-    for verdict in there:
+    for verdict in shown:
         bin_number, count = np.unique(bins[names == verdict], return_counts=True)
         heights.append(np.stack([bin_number, count]))
         figure.add_trace(_bars(verdict, bin_number, count, step_ms, colours, int((names == verdict).sum())))

@@ -45,7 +45,7 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
 
 
 def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[WindowId]:
-    """The final results for which no look came any more before the records ended, though Kafka's store still has them.
+    """Final results that are still in Kafka's store as no look for them came before the records ended.
 
     Whether it has them depends on the retention, which it notices as of any other look.
     """
@@ -75,8 +75,8 @@ def notice_ours(
     """
     if not len(plan._run_batch(batch, retention_ms=FOREVER_MS)._outcome.kept_trace.reopenings.at):
         return  # no record meets a closed session, however long they are kept
-    windows, told = plan._complete_windows, {"lowest_ms": plan._complete_windows.retention_ms(None) + 1}
-    store = forgetting_store(windows, plan._strategy, retention_ms, on_disk=False, part_of=part_of, **told)
+    windows, options = plan._complete_windows, {"lowest_ms": plan._complete_windows.retention_ms(None) + 1}
+    store = forgetting_store(windows, plan._strategy, retention_ms, on_disk=False, part_of=part_of, **options)
     plan._run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
     for part, each in store.noticed.items():
         noticed[part].more_than_ms = max(noticed[part].more_than_ms, each.more_than_ms)
@@ -102,7 +102,7 @@ def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> bool 
 
 
 def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
-    """More than the entries of all results can weigh; None where that is not plain to see."""
+    """An upper bound for the bytes that the entries of all results weigh; None where that is not plain to see."""
     windows, named = plan._complete_windows, [aggregation for _, aggregation in plan._aggregations]
     entries = ENTRIES.get(windows.holds) if windows.advance_ms is None else -(-windows.ends_ms(0) // windows.advance_ms)
     if entries is None or len(named) > 1 or named[0].built_in not in NUMBERS:

@@ -34,7 +34,7 @@ class Safe(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What each part's results depended on in a replay, and the parts that lost or changed some, in order.
+    """The observations that each part's results depended on in a replay, and the parts that lost or changed some.
 
     The order decides which of many paths are kept: that of a set would be another in each process.
     """
@@ -77,7 +77,7 @@ class Path:
         return 1 + len(self._gone) + len(self._pairs) + live
 
     def holds(self, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of these rising retentions are on it."""
+        """True for each of these rising retentions that is on the path."""
         out = (retentions > self.more_than_ms) & (retentions <= self.at_most_ms)
         for time_ms, observed_ms in self._live:
             if observed_ms - time_ms > retentions[0]:  # the others are live for sure
@@ -91,7 +91,7 @@ class Path:
 
 
 def _interval(retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How long segments are, by `Segments`."""
+    """The length of segments for each of these retentions, by `Segments`."""
     return np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
 
 
@@ -141,7 +141,7 @@ class _Part:
 
 
 class _Known:
-    """What the replays so far decide."""
+    """Retentions known to lose nothing, or something, from the replays so far."""
 
     def __init__(self, replay: Callable[[int], Replayed]) -> None:
         self._replay, self.replays, self.work = replay, 0, 0
@@ -149,7 +149,7 @@ class _Known:
         self._losing: list[Path] = []
 
     def ask(self, retention_ms: int) -> bool | None:
-        """Whether this one loses nothing, by a replay; None if there were enough of them."""
+        """Whether this retention loses nothing, by a replay; None if there were enough replays."""
         if self.replays >= MOST_REPLAYS:
             return None
         self.replays += 1
@@ -164,7 +164,7 @@ class _Known:
         return not losing
 
     def decided(self, first_ms: int, last_ms: int, *, from_above: bool = False) -> npt.NDArray[np.int8]:
-        """Of each retention 1: safe, -1: it loses, 0: not known; of the end of a stretch that is too long."""
+        """1 for each retention that is safe, -1 for one that loses, 0 if not known; of a long stretch only one end."""
         count = min(STRETCH, last_ms - first_ms + 1)
         while count > 1 and count * self._work_of(last_ms - count + 1 if from_above else first_ms, count) > CHUNK_WORK:
             count //= 2
@@ -272,7 +272,7 @@ def _up(known: _Known, lowest_ms: int, top_ms: int) -> tuple[list[tuple[int, int
 
 
 def _add(found: list[tuple[int, int]], first_ms: int, last_ms: int) -> None:
-    """Adds an interval, which does not begin before the last one, to those that do not touch."""
+    """Appends an interval, which begins no earlier than the last one, or joins it to that one if they touch."""
     if found and first_ms <= found[-1][1] + 1:
         found[-1] = (found[-1][0], max(last_ms, found[-1][1]))
     else:

@@ -28,7 +28,7 @@ class Settings:
 
     @property
     def clock(self) -> str:
-        """What both intervals go by, in words."""
+        """The clock of both intervals, in words."""
         return "stream time" if self.deployment.clock is None else "wall clock"
 
     @property
@@ -39,7 +39,7 @@ class Settings:
 
     @property
     def defaults(self) -> frozenset[str]:
-        """Which of its settings are as Kafka has them by default."""
+        """Names of the settings that are Kafka's defaults."""
         how, kafka = self.deployment, Deployment()
         default = {
             **{name: getattr(how, name) == getattr(kafka, name) for name in ("store", "caching", "emit_interval")},

@@ -46,10 +46,10 @@ class SuppressAudit:
 
     _finals: Run  # with emit-on-close
     _run: Run | None  # with suppress; None where its buffer was full
-    full: str | None  # what stopped it
+    full: str | None  # the error that stopped it
 
     def counts(self) -> dict[str, int]:
-        """How many windows came to what."""
+        """Number of windows by what they came to."""
         found = Counter(self._reasons.values())
         return {reason: found[reason] for reason in (SAME, *REASONS)}
 
@@ -75,13 +75,13 @@ class SuppressAudit:
         if not wrong:
             results = plural(counts[SAME], "result")
             return [f"With suppress instead of emit-on-close nothing differs: {results}, each once."]
-        said = [f"With suppress instead of emit-on-close {plural(wrong, 'result')} of {len(self._reasons):,} differ."]
+        lines = [f"With suppress instead of emit-on-close {plural(wrong, 'result')} of {len(self._reasons):,} differ."]
         for reason, sentence in REASONS.items():
             if count := counts[reason]:
                 one = count == 1
                 they = f"{plural(count, noun)} {'goes' if one else 'go'} out"
-                said.append(sentence.format(they=they, noun=noun))
-        return said
+                lines.append(sentence.format(they=they, noun=noun))
+        return lines
 
     def __repr__(self) -> str:
         return "\n".join(self.words())

@@ -18,7 +18,7 @@ CAME = (AS_IT_SHOULD, SENT_TWICE, COMES_LATE)  # with the right value
 
 
 class WindowId(NamedTuple):
-    """What a result is known by."""
+    """The identity of a result: its partition, its key and its bounds."""
 
     partition: int
     key: Any
@@ -27,7 +27,7 @@ class WindowId(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What was sent for a window: how often, the last value, and by which record."""
+    """The results sent for a window: how often, the last value, and by which record."""
 
     times: int
     value: tuple[Any, ...]

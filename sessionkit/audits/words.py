@@ -28,9 +28,9 @@ def audit_words(
     cured: Mapping[str, int] | None,
 ) -> list[str]:
     """Findings as sentences, the most important first; `cured` are the counts with the recommended retention."""
-    what = _what(settings)
+    store = _what(settings)
     final = "final result" if strategy == "on_window_close" else "last value"
-    words = [f"{what}: {_headline(counts, final)}", _supposed(settings, strategy)]
+    words = [f"{store}: {_headline(counts, final)}", _supposed(settings, strategy)]
     if counts["late_but_counted"]:
         words.append(_why_counted(settings, counts["late_but_counted"]))
     if counts["waiting"]:
@@ -47,7 +47,7 @@ def audit_words(
     if safe is not None and loses:
         words += _cure(settings, safe, cured)
     elif safe is not None:
-        words += ["A longer retention can lose results here. " + said for said in _safe(safe)]
+        words += ["A longer retention can lose results here. " + sentence for sentence in _safe(safe)]
     if counts["final_but_kept"]:
         held = counts["final_but_kept"]
         holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
@@ -56,7 +56,7 @@ def audit_words(
 
 
 def _what(settings: Settings) -> str:
-    """Which store is audited, with which retention."""
+    """The audited store with its retention and restarts, in words."""
     defaults = settings.defaults
     store = {"memory": "in-memory store", "rocksdb": "RocksDB store"}[str(settings.deployment.store)]
     retention = f"retention {show_duration(settings.retention_ms)}"
@@ -69,7 +69,7 @@ def _what(settings: Settings) -> str:
 
 
 def _headline(counts: Mapping[str, int], final: str) -> str:
-    """What became of the results, in one sentence."""
+    """The verdict on the results, in one sentence."""
     expected, good, late = counts["expected"], counts["as_it_should_be"], counts["late"]
     waiting = counts["waiting"]
 
@@ -93,7 +93,7 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
 
 
 def _supposed(settings: Settings, strategy: str) -> str:
-    """The rest of what was supposed, and which of it are Kafka's defaults; without what has no effect here."""
+    """The other assumptions in words, and which of them are Kafka's defaults; without those of no effect here."""
     how, defaults, timed = settings.deployment, settings.defaults, 0
     supposed = [cache_words(how, defaults, is_cached=settings.is_cached)]
     if settings.is_cached:
@@ -133,14 +133,14 @@ def _why_waiting(settings: Settings, count: int) -> str:
 
 def _why_late(settings: Settings, strategy: str, count: int) -> str:
     come, they = ("comes", "it") if count == 1 else ("come", "they")
-    what = f"{plural(count, 'result')} {come} later than {they} could"
+    finding = f"{plural(count, 'result')} {come} later than {they} could"
     if settings.deployment._emit_interval_ms and strategy == "on_window_close":
         interval = show_duration(settings.deployment._emit_interval_ms)
         often = f"at most once in {interval} of {settings.clock}"
         why = f"final results are looked for {often}, and only when a record arrives"
     else:
         why = "the cache holds them back until a commit"
-    return f"{what}: {why}."
+    return f"{finding}: {why}."
 
 
 def _why_twice(counts: Mapping[str, int]) -> str:
@@ -151,7 +151,7 @@ def _why_twice(counts: Mapping[str, int]) -> str:
 
 
 def _wrong(counts: Mapping[str, int]) -> str:
-    said = {
+    names = {
         "waiting": "still waiting for the next check",
         "lost": "lost",
         "sent_twice": "sent more than once",
@@ -159,7 +159,7 @@ def _wrong(counts: Mapping[str, int]) -> str:
         "only_in_kafka": "that should not be there",
     }
     counted = {**counts, "lost": counts["lost"] - counts["waiting"]}
-    return ", ".join(f"{counted[name]:,} {word}" for name, word in said.items() if counted[name])
+    return ", ".join(f"{counted[name]:,} {word}" for name, word in names.items() if counted[name])
 
 
 def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind, strategy: str) -> str:
@@ -219,11 +219,11 @@ def _safe(safe: Safe) -> list[str]:
     if len(intervals) == 1 and not unknown:
         smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
         return [f"{smallest}: {code}. Found by replaying them."]
-    said = f"With a retention of {show_duration(recommended)} or more nothing is lost on these records: {code}."
+    sentence = f"With a retention of {show_duration(recommended)} or more nothing is lost on these records: {code}."
     if len(intervals) > 1:
-        said += f" Of the shorter ones, only these lose nothing: {_listed(intervals[:-1])}; "
-        said += "between them segments expire too early."
-    return [f"{said}{unsure} Found by replaying them."]
+        sentence += f" Of the shorter ones, only these lose nothing: {_listed(intervals[:-1])}; "
+        sentence += "between them segments expire too early."
+    return [f"{sentence}{unsure} Found by replaying them."]
 
 
 def _listed(intervals: Sequence[Interval]) -> str:

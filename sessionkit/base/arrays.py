@@ -33,7 +33,7 @@ def arrow_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None 
 
 
 def _presence(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
-    """A bit for each value, as Arrow tells that it is there; none if all are."""
+    """Arrow's validity bitmap, with one bit a value; None if no value is missing."""
     if missing is None or not missing.any():
         return None
     return pa.py_buffer(np.packbits(~missing, bitorder="little"))
@@ -67,7 +67,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same values, not to be written to: so compiled loops take what they only read, whoever made it.
+    """A read-only view of the values: compiled loops get all that they only read in this form.
 
     numba compiles a loop anew for arrays that can be written to.
     """
@@ -92,7 +92,7 @@ def is_null(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def texts(words: Sequence[str | None], *, large: bool = False) -> pa.Array:
-    """The words as an array of Arrow: of its plain text, or of the one that has room for more."""
+    """The words as an Arrow array of strings, or of large strings, which have room for more."""
     raw = [b"" if word is None else word.encode() for word in words]
     ends = np.cumsum([0, *map(len, raw)]).astype(np.int64 if large else np.int32)
     missing = np.array([word is None for word in words], np.bool_)
@@ -101,7 +101,7 @@ def texts(words: Sequence[str | None], *, large: bool = False) -> pa.Array:
 
 
 def repeated(word: str, count: int) -> pa.Array:
-    """The word so many times."""
+    """An Arrow array that holds the word `count` times."""
     return texts([word]).take(arrow_array(np.zeros(count, np.int8)))
 
 
@@ -124,12 +124,12 @@ Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 
 
 def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
-    """The columns with these rows."""
+    """These rows of each column."""
     return {name: c[rows] if isinstance(c, np.ndarray) else c.take(arrow_array(rows)) for name, c in columns.items()}
 
 
 def joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns of the first, with the rows of the second behind its own."""
+    """The columns of the first table, each followed by the rows that it has in the second."""
     return {
         name: np.concatenate([column, second[name]])
         if isinstance(column, np.ndarray)

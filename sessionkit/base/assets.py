@@ -15,7 +15,7 @@ def read_asset(name: str) -> str:
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """What a page may do, for the browser to hold it to: run and wear what it brings along, and load nothing."""
+    """The policy that a browser holds a page to: it may use the code and styles inside it, and load nothing."""
     rules = {
         "default-src": "'none'",
         "script-src": " ".join(map(_digest, scripts)),
@@ -23,8 +23,8 @@ def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
-    said = "; ".join(f"{name} {value}" for name, value in rules.items())
-    return f'<meta http-equiv="Content-Security-Policy" content="{said}">'
+    directives = "; ".join(f"{name} {value}" for name, value in rules.items())
+    return f'<meta http-equiv="Content-Security-Policy" content="{directives}">'
 
 
 def whole_page(title: str, css: str, js: str, body: str) -> str:

@@ -79,16 +79,16 @@ def refusal(
     owned = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else None
     name = f"{owned.__name__}.{function.__name__}" if "." in name and owned else name
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         got = re.sub(r"^missing a required (\S+ )?argument:", "no argument", str(error).removeprefix("got "))
         right = _with_names(right, signature, kwargs)
         return InvalidArgument(problem(f"{name} cannot be called like this", got, right))
     for each in signature.parameters.values():
         kinds = [kind.partition("[")[0] for kind in str(each.annotation).split(" | ")]
-        if each.name not in given or each.kind in _MANY or not all(kind in _KINDS for kind in kinds):
+        if each.name not in bound or each.kind in _MANY or not all(kind in _KINDS for kind in kinds):
             continue
-        value = given[each.name]
+        value = bound[each.name]
         if not any(_KINDS[kind][0](value) for kind in kinds):
             wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] for kind in kinds if kind != "None"))
             got = f"{type(value).__name__} {shorten(repr(value))}"
@@ -97,7 +97,7 @@ def refusal(
 
 
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-# What the annotations of parameters mean: whether a value is such a thing, and what it is called.
+# For each annotation of a parameter: whether a value fits it, and the words for such a value.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "None": (lambda value: value is None, ""),
     "bool": (lambda value: type(value).__name__ in ("bool", "bool_"), "True or False"),
@@ -111,7 +111,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) -> str:
-    """A right call, with the name that is meant by one that does not exist, or all that there are."""
+    """The example `right`, with the parameter nearest to an unknown name, or with all parameters if none is near."""
     names = {name: each for name, each in signature.parameters.items() if each.kind not in _MANY and name != "self"}
     lacking = [name for name, each in names.items() if each.default is each.empty and name not in given]
     for wrong in (name for name in given if name not in names):
@@ -183,13 +183,13 @@ _answers.__getattr__ = _missing
 
 def _example(owner: str, method: Callable[..., object]) -> str:
     """A call of a method with all its arguments, each as it is by default."""
-    given = []
+    arguments = []
     for name, each in [*inspect.signature(method).parameters.items()][1:]:
         if each.default is not each.empty:
-            given.append(f"{name}={json.dumps(each.default) if isinstance(each.default, str) else each.default}")
+            arguments.append(f"{name}={json.dumps(each.default) if isinstance(each.default, str) else each.default}")
         elif each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-            given.append(f"{name}={name}" if each.kind == each.KEYWORD_ONLY else name)
-    return f"{owner}.{method.__name__}({', '.join(given)})"
+            arguments.append(f"{name}={name}" if each.kind == each.KEYWORD_ONLY else name)
+    return f"{owner}.{method.__name__}({', '.join(arguments)})"
 
 
 def not_offered(*names: str) -> Callable[[C], C]:

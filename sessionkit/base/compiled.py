@@ -43,15 +43,15 @@ def inlined(function: Loop) -> Loop:
 _told: set[str] = set()
 
 
-def _tell(about: str, said: str) -> None:
-    """Says so on stderr, once in this process."""
+def _tell(about: str, sentence: str) -> None:
+    """Prints the sentence on stderr, once in this process for each `about`."""
     if about not in _told:
         _told.add(about)
-        print(said, file=sys.stderr, flush=True)
+        print(sentence, file=sys.stderr, flush=True)
 
 
 class _Ours(caching._CacheLocator):
-    """A place that nobody else can write to: what is kept there is a pickle, which is run."""
+    """A folder of numba's cache that nobody else can write to: its files are pickles, which are run."""
 
     def ensure_cache_path(self) -> None:
         folder = self.get_cache_path()
@@ -72,7 +72,7 @@ class _Ours(caching._CacheLocator):
 
 
 class _BesideTheSource(_Ours, caching.InTreeCacheLocator):
-    """What lies beside the source, though nothing can be added: whoever installed it may have compiled it."""
+    """The cache beside the source, read even if nothing can be added: whoever installed it may have compiled it."""
 
     @classmethod
     def from_function(cls, py_func: Loop, py_file: str) -> _BesideTheSource | None:
@@ -178,8 +178,8 @@ def announce_compiling(function: Loop, windows: str) -> None:
     if not hasattr(function, "_cache") or function.signatures or _is_kept(function):  # type: ignore[attr-defined]
         return
     once = "" if "not kept" in _told else ", once on this machine"
-    said = f"sessionkit compiles its loops for {windows}{once}: this takes several seconds …"
-    print(said, file=sys.stderr, flush=True)
+    sentence = f"sessionkit compiles its loops for {windows}{once}: this takes several seconds …"
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def _is_kept(function: Any) -> bool:

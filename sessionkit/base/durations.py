@@ -29,8 +29,8 @@ _NAMES_OF_UNITS = (
 )
 UNITS_MS = {name: ms for ms, names in _NAMES_OF_UNITS for name in names}
 _MILLISECOND = dt.timedelta(milliseconds=1)
-_LONGEST_TEXT = 100  # what is longer is no duration, and int() refuses thousands of digits in words of its own
-_LONGEST_NUMBER = 20  # characters that are repeated in what to write instead
+_LONGEST_TEXT = 100  # a longer text is no duration, and int() would refuse thousands of digits with an error of its own
+_LONGEST_NUMBER = 20  # characters of the text that the advice may repeat
 _LARGEST_SHOWN = 10**_LONGEST_NUMBER
 _NUMBER_AND_UNIT = 'a number with a unit (ms, s, m, h, d, weeks), such as "30s", "1h 30m" or "2 hours"'
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -115,14 +115,14 @@ def _in_bounds(ms: int, value: Any, name: str, smallest: str) -> int:
 
 
 def _shown(value: Any) -> str:
-    """What was given, unless it is a number that nobody would read to its end."""
+    """The value as an error quotes it; of a number of 128 bits or more only its length."""
     if isinstance(value, int) and value.bit_length() >= 128:
         return f"(a number of {value.bit_length():,} bits)"
     return shorten(str(value) if isinstance(value, np.generic) else repr(value))
 
 
 def _of_number(number: Any, name: str) -> int:
-    """0, which needs no unit."""
+    """0 milliseconds for the number 0; refuses every other number, as it needs a unit."""
     if number == 0:
         return 0
     if number < 0:
@@ -164,7 +164,7 @@ def _parse(text: str, name: str) -> int:
 
 
 def _read(body: str) -> Fraction | None:
-    """The milliseconds that the text says; None if it says none."""
+    """The duration that the text names, in milliseconds; None if it names none."""
     if body == "0":
         return Fraction()
     for form, units in ((_ISO, ("w", "d", "h", "m", "s")), (_CLOCK, ("d", "h", "m", "s"))):
@@ -183,7 +183,7 @@ def _total(parts: Iterable[tuple[str | None, str]]) -> Fraction:
 
 
 def _meant(body: str) -> str:
-    """What to write instead."""
+    """Advice on what to write instead of a text that is no duration."""
     short = body if len(body) <= _LONGEST_NUMBER else ""
     if found := re.fullmatch(r"(\d{1,3}):([0-5]?\d)", short):
         first, second = int(found[1]), int(found[2])
@@ -218,7 +218,7 @@ def enough_ms(ms: int) -> int:
 
 
 def lacked(missing_ms: int) -> str:
-    """The grace that a dropped record lacked, as every sentence and picture says it: never less than it was.
+    """The grace that a dropped record lacked, in words; rounded up, so never less than it was.
 
     Example:
         >>> lacked(17_032_100), grace_with(60_000, 17_032_100)

@@ -49,7 +49,7 @@ OF_THE_PACKAGE = {
 }
 OF_A_STORE = {"to_pandas": "to_polars to_frame table df items keys values", "fetch": "get", "all": "scan rows"}
 GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE, "store": OF_A_STORE}
-# The same of parameters; a name that is like another by its letters alone misleads.
+# Names of parameters and what is tried instead; a name that is like another by its letters alone misleads.
 PARAMETERS = {
     "inactivity_gap": "gap timeout",
     "size": "length width duration window",

@@ -99,7 +99,7 @@ def show_time(ms: int, timezone: str = "UTC") -> str:
 
 
 def cut_time(shown: str, letters: int | None) -> str:
-    """What `show_time` gives, without what is finer than its first letters; the zone's offset behind that stays."""
+    """The text of `show_time` cut after its first letters; the zone's offset behind them stays."""
     return shown if letters is None else shown[:letters] + shown[letters:].lstrip(":.0123456789")
 
 
@@ -114,7 +114,7 @@ class ClockChanges:
     offsets_ms: npt.NDArray[np.int64]  # how far clocks are ahead of UTC before the first change, and from each on
 
     def local(self, times_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """What clocks show, as milliseconds since 1970 as if it were UTC: an hour that they show twice comes twice."""
+        """Times of the zone's clocks, as milliseconds since 1970 in UTC: an hour that they show twice comes twice."""
         times = np.asarray(times_ms, np.int64)
         return times + self.offsets_ms[np.searchsorted(self.changes_ms, times, side="right")]
 
@@ -216,12 +216,12 @@ def _of_text(text: str, name: str) -> dt.datetime | None:
 
 
 def _placed(moment: dt.datetime, name: str, timezone: str) -> dt.datetime:
-    """The moment in its zone, if clocks there show it once."""
+    """The moment in its zone; refuses one that clocks there show twice or never."""
     zone = zone_of(timezone)
     early, late = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if early.utcoffset() != late.utcoffset():
         is_there = early.astimezone(dt.UTC).astimezone(zone).replace(tzinfo=None) == moment.replace(fold=0)
-        what = "twice" if is_there else "never"
+        often = "twice" if is_there else "never"
         want = f'name the offset, such as "{early.isoformat(timespec="minutes")}"'
-        raise InvalidArgument(problem(f"{name} is a time that clocks in {timezone} show {what}", str(moment), want))
+        raise InvalidArgument(problem(f"{name} is a time that clocks in {timezone} show {often}", str(moment), want))
     return early

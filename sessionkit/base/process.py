@@ -72,13 +72,13 @@ def _numbers(file: Path) -> dict[str, int]:
 
 
 def has_room(count: float, bytes_each: int) -> bool:
-    """Whether so many things, each of so many bytes, would fit."""
+    """Whether `count` things of `bytes_each` bytes would fit into memory."""
     size = count * bytes_each
     return size <= _MUCH or size <= free_bytes()
 
 
 def check_room(count: float, bytes_each: int, what: str) -> None:
-    """Refuses to make so many things, each of so many bytes, if they would not fit (`TooLarge`)."""
+    """Raises `TooLarge` if `count` things of `bytes_each` bytes would not fit into memory."""
     if not has_room(count, bytes_each):
         size, free = count * bytes_each / 2**30, free_bytes() / 2**30
         got = f"up to {count:,.0f} {what}, or {size:,.2f} GiB, where {free:,.2f} GiB are free"
@@ -86,7 +86,7 @@ def check_room(count: float, bytes_each: int, what: str) -> None:
 
 
 def shares(count: int, bytes_each: int = 0) -> list[slice]:
-    """So many rows cut into as many spans as there are threads, all about as long.
+    """Slices that cut `count` rows into as many spans of about equal length as there are threads.
 
     There are fewer where what is made for each takes so many bytes that all of it would take much memory.
     """
@@ -96,7 +96,7 @@ def shares(count: int, bytes_each: int = 0) -> list[slice]:
 
 
 def few_at_once(sizes: Sequence[int], least: int) -> int:
-    """How many parts of a whole may be made at a time: a quarter of it, or of the size `least`, but never below two."""
+    """How many parts may be made at a time: a quarter of the whole, or `least` of it, but at least two parts."""
     return max(2, max(least, sum(sizes) // 4) // max(1, *sizes, 1))
 
 
@@ -105,17 +105,17 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], at_onc
 
     What is set for the caller's thread, such as numpy's handling of errors, is set for these as well.
     """
-    given = list(items)
-    threads = min(thread_count(), len(given), at_once)
+    work = list(items)
+    threads = min(thread_count(), len(work), at_once)
     if threads < 2:
-        return [function(item) for item in given]
+        return [function(item) for item in work]
     with ThreadPoolExecutor(threads) as several:
-        contexts = [copy_context() for _ in given]  # one can be entered by one thread at a time
-        return list(several.map(lambda context, item: context.run(function, item), contexts, given))
+        contexts = [copy_context() for _ in work]  # one can be entered by one thread at a time
+        return list(several.map(lambda context, item: context.run(function, item), contexts, work))
 
 
 def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple[Result, Item]:
-    """What both calls return: the first one is made in this thread, the other one meanwhile, if there is one for it."""
+    """The results of both calls; the second one runs in another thread meanwhile, if the run may use one."""
     if thread_count() < 2:
         return here(), aside()
     with ThreadPoolExecutor(1) as other:
@@ -127,7 +127,7 @@ class Hand(Protocol):
     """Hands a call over; gives a call that waits for its result."""
 
     def __call__(self, call: Callable[[], Result]) -> Callable[[], Result]:
-        """What is handed over is done in the order in which it is."""
+        """Hands a call over, to be made after those before it; gives a function that waits for its result."""
 
 
 def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
@@ -138,7 +138,7 @@ def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
 
 @contextmanager
 def handing_over(*, worth_it: bool = True) -> Iterator[Hand]:
-    """A second thread that makes the calls it is handed, in order; this one does where that is not `worth_it`."""
+    """A `Hand` that makes calls in order in a second thread, or in this one where that is not `worth_it`."""
     if not worth_it or thread_count() < 2:
         yield at_once
         return
@@ -151,7 +151,7 @@ def handing_over(*, worth_it: bool = True) -> Iterator[Hand]:
 
 
 def hand_each(hand: Hand, calls: Iterable[Callable[[], object]]) -> None:
-    """Hands one call after the other over, each when the one before is done; waits for the last."""
+    """Hands the calls over one by one, each when the one before is done, and waits for the last."""
 
     def waiting() -> object:
         return None
@@ -164,7 +164,7 @@ def hand_each(hand: Hand, calls: Iterable[Callable[[], object]]) -> None:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """No search for garbage meanwhile: each would look at everything that is kept, for a third of the time."""
+    """Turns garbage collection off inside the block: its searches through all that is kept took a third of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -14,7 +14,7 @@ from sessionkit.base.arrays import as_arrow, texts
 from sessionkit.base.moments import zone_of
 from sessionkit.errors import NumberOverflow, UnsupportedData, errors_as, problem
 
-# Times in milliseconds, and what they are called as timestamps.
+# Columns of times in milliseconds, and their names as timestamps.
 TIMES = {
     "window_start_ms": "window_start",
     "window_end_ms": "window_end",
@@ -23,10 +23,10 @@ TIMES = {
     "closes_at_ms": "closes_at",
 }
 _BESIDE_RESULTS = ("partition", "offset", "what", "status")
-# What an aggregation cannot be called, as the views that show it have a column of that name.
+# Names that no aggregation can have, as the views that show it have columns of these names.
 TAKEN = frozenset({"key", *_BESIDE_RESULTS, *TIMES})
 TAKEN_BY_TIMES = frozenset(TIMES.values())
-# What a key column cannot be called in the results of any view.
+# Names that no key column can have in the results of any view.
 _TAKEN_FOR_KEYS = frozenset(
     {
         *(*_BESIDE_RESULTS, *TIMES, *TIMES.values(), "batch"),
@@ -45,7 +45,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def shown_key(name: str) -> str:
-    """What a key column is called in results: its own name, unless a column of some view has it.
+    """The name of a key column in results: its own, unless a column of some view has it.
 
     Example:
         >>> shown_key("author"), shown_key("status")
@@ -88,7 +88,7 @@ class ResultForm:
         return found
 
     def distinct(self, keys: pa.Array, rows: int) -> pa.Array:
-        """Each key once, in the type of its column if it is the only one and so many rows of it fit into that type."""
+        """The distinct keys, in the type of a single key column if `rows` of them fit into that type."""
         kind = self.keys[0][1]
         if len(self.keys) > 1 or not pa.types.is_string(kind) or not pa.types.is_large_string(keys.type):
             return keys

@@ -71,7 +71,7 @@ class Results:
         self._known: dict[tuple[int, int, int], File] = {}
 
     def check(self) -> None:
-        """Refuses what is in the way.
+        """Refuses a folder in which files of the user are in the way.
 
         Raises:
             InvalidArgument: the user's files, with their names.
@@ -127,7 +127,7 @@ class Results:
 
     @contextlib.contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Says which of the results the disk refused."""
+        """Turns an error of the disk inside the block into `WriteFailed`, which says which result was refused."""
         try:
             yield
         except WriteFailed:
@@ -137,9 +137,9 @@ class Results:
             if not isinstance(error, OSError) and not found:
                 raise
             cause = error.strerror if isinstance(error, OSError) and error.strerror else found[-1] if found else error
-            what = f"{shorten(path, 500)} ({shorten(cause, 200)})"
+            got = f"{shorten(path, 500)} ({shorten(cause, 200)})"
             want = "a writable disk with free space; earlier results are unchanged"
-            raise WriteFailed(problem("the results cannot be written", what, want)) from error
+            raise WriteFailed(problem("the results cannot be written", got, want)) from error
 
     def place(self) -> None:
         """Moves all that was written to its place.
@@ -168,7 +168,7 @@ class Results:
             raise
 
     def _outdated(self, former: Sequence[File]) -> list[str]:
-        """What an earlier run wrote under names that are not used any more, where it is as it was."""
+        """Names of unchanged results of an earlier run that this run does not write."""
         names = dict.fromkeys(name.split("/")[0] for name, _, _ in former)
         return [name for name in names if name not in self._names and not self._strangers(self.folder / name, name)]
 
@@ -182,11 +182,11 @@ class Results:
             try:
                 publish(self._aside / "new" / name, place)
             except OSError:
-                self._refuse_strangers(place, name)  # what came there meanwhile
+                self._refuse_strangers(place, name)  # files that came there in the meantime
                 raise
 
     def _put_back(self, names: Sequence[str], written: Sequence[str]) -> None:
-        """Moves the former results back; the manifest may go on listing what is not there any more."""
+        """Moves the former results back to their places; the manifest may still list files that are gone."""
         for name in names:
             place, former, new = self.folder / name, self._aside / "former" / name, self._aside / "new" / name
             if name in written and not os.path.lexists(new):
@@ -195,7 +195,7 @@ class Results:
                 publish(former, place)
 
     def _strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> list[str]:
-        """What is below `path` and is not as a manifest lists it."""
+        """Names of the files at or below `path` that are not as a manifest lists them."""
         if not os.path.lexists(path):
             return []
         known = set(self._files() if allowed is None else allowed)
@@ -218,7 +218,7 @@ class Results:
             raise InvalidArgument(problem("files that sessionkit did not write are in the way", f"{shown}{more}", want))
 
     def _file(self, path: Path, name: str) -> File:
-        """What is there, as the manifest would list it; a link or a folder as nothing that it lists."""
+        """The file as a manifest would list it; a link or a folder as an entry that no manifest has."""
         if path.is_symlink() or not path.is_file():
             return File(name, -1, "")
         found = path.stat()
@@ -229,23 +229,23 @@ class Results:
         return self._known[place]._replace(name=name)
 
     def _files(self) -> list[File]:
-        """What the manifest lists; nothing if there is none, or it is another's."""
+        """Files that the manifest lists; none if there is no manifest, or it is another owner's."""
         owner, _, files = self._listed()
         return files if owner == self._owner else []
 
     def _listed(self) -> tuple[str, str, list[File]]:
-        """What the manifest lists, and whose that is: by name and in words; no files if there is none."""
+        """(its owner by name, its owner in words, files) of the manifest; no files if there is none."""
         try:
-            told = json.loads((self.folder / self._manifest).read_text(encoding="utf-8"))
-            files = [File(str(name), int(size), str(digest)) for name, size, digest in told["files"]]
-            return str(told["owner"]), str(told.get("wrote", "")), files if told["format"] == FORMAT else []
+            manifest = json.loads((self.folder / self._manifest).read_text(encoding="utf-8"))
+            files = [File(str(name), int(size), str(digest)) for name, size, digest in manifest["files"]]
+            return str(manifest["owner"]), str(manifest.get("wrote", "")), files if manifest["format"] == FORMAT else []
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return "", "", []
 
     def _write_manifest(self, files: Sequence[File], below: Path) -> None:
-        told: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self._wrote, "files": sorted({*files})}
+        body: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self._wrote, "files": sorted({*files})}
         draft = self._aside / "manifest"
-        draft.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        draft.write_text(json.dumps(body, indent=1), encoding="utf-8")
         os.replace(draft, below / self._manifest)
 
     def _sweep(self) -> None:
@@ -322,7 +322,7 @@ def save_at(rows: DataFrame, place: str, mode: str = "error") -> None:
 
 
 def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """All below that a user could miss: files, links (not followed) and folders with nothing in them."""
+    """Names and paths at or below `path` that a user could miss: files, links (not followed) and empty folders."""
     inside = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
     if not inside:
         yield name, path
@@ -331,7 +331,7 @@ def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _locked(folder: Path) -> int | None:
-    """A hold on the folder for as long as this process lives; None where there are no such locks."""
+    """A lock on the folder for as long as this process lives; None where the system has no such locks."""
     try:
         import fcntl
     except ImportError:  # Windows

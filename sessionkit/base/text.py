@@ -199,7 +199,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def counted(name: str, count: int) -> str:
-    """What stands below a number: "sessions", but "session" below 1."""
+    """The noun that stands below a number: "sessions", but "session" below 1."""
     return _ONE.get(name, name) if count == 1 else name
 
 
@@ -208,16 +208,16 @@ _ONE["micro-batches"] = "micro-batch"
 
 
 def percent(share: float) -> str:
-    """A share as a person says it; never 100% of what is not all, or 0% of what is something.
+    """A share in percent, as a person says it: "100%" and "0%" only where they are exact.
 
     Example:
         >>> percent(1.0), percent(0.995712), percent(0.99999), percent(0.99999999), percent(1e-9)
         ('100%', '99.57%', '99.999%', 'more than 99.9999%', 'less than 0.0001%')
     """
     for digits in (2, 3, 4):
-        said = f"{100 * share:.{digits}f}".rstrip("0").rstrip(".")
-        if said not in ("100", "0") or share in (0, 1):
-            return f"{said}%"
+        number = f"{100 * share:.{digits}f}".rstrip("0").rstrip(".")
+        if number not in ("100", "0") or share in (0, 1):
+            return f"{number}%"
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 

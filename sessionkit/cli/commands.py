@@ -24,13 +24,13 @@ class Once(TyperCommand):
     """A command that refuses an option which would replace what was given before."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """What is left of the arguments."""
-        given = self.make_parser(ctx).parse_args(args=list(args))[2]
+        """The arguments that are left; refuses an option that was given twice."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
         rest = super().parse_args(ctx, list(args))  # help comes first
-        for option in dict.fromkeys(each for each in given if each.param_type_name == "option"):
+        for option in dict.fromkeys(each for each in order if each.param_type_name == "option"):
             words = _as_given(option, args)
             names = list(dict.fromkeys(word.split(" ")[0].split("=")[0] for word in words))
-            if given.count(option) > 1 and not option.multiple:
+            if order.count(option) > 1 and not option.multiple:
                 what = f"{'/'.join(option.opts)} takes one value"
                 ctx.fail(problem(what, shorten(" and ".join(words), 500), "give it once"))
             if len(names) > 1:
@@ -41,7 +41,7 @@ class Once(TyperCommand):
 
 
 def _as_given(option: Any, args: Sequence[str]) -> list[str]:
-    """How an option was given, each time."""
+    """Each use of an option in the arguments, as it was typed."""
     return [
         shlex.join([word] if "=" in word or option.is_flag else [word, value])
         for word, value in zip(args, [*args[1:], ""], strict=True)
@@ -72,17 +72,17 @@ def start(version: Version = False) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if it worked, 2 (and one line that says why) if it could not, 1 if --fail-if-lost says so."""
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with without_collections(), warnings.catch_warnings():  # a command ends soon
             warnings.showwarning = lambda message, *_, **__: say(str(message))
-            status = app(given, prog_name="sessionkit", standalone_mode=False)
+            status = app(words, prog_name="sessionkit", standalone_mode=False)
     except typer.TyperException as error:
-        help_of = " ".join(["sessionkit", *given[: given[0] in COMMANDS], "--help"])
+        help_of = " ".join(["sessionkit", *words[: words[0] in COMMANDS], "--help"])
         return _refused(f"{error.format_message().rstrip('.')}; {help_of} shows what is possible", error.exit_code)
     except SessionkitError as error:
         return _refused(str(error), 2)
-    except BrokenPipeError:  # whoever read the output has had enough
+    except BrokenPipeError:  # the reader of the output closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, typer.Abort):

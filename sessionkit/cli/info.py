@@ -48,8 +48,8 @@ def info(
     print(*_listed(found), sep="\n")
     gap, why = _gap(table, found)
     cause, lag = _cause(table, found, gap)
-    said = [with_options(cause.words(None, lag))] if cause else []
-    print(*_order(table, found), *said, *_without_time(file, found, form), sep="\n")
+    causes = [with_options(cause.words(None, lag))] if cause else []
+    print(*_order(table, found), *causes, *_without_time(file, found, form), sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
     words = ["--gap", gap, *(["--sort"] if cause and cause.is_order else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
@@ -68,20 +68,20 @@ def _read(file: str, types: dict[str, str], form: dict[str, Any]) -> tuple[pa.Ta
     from sessionkit.records.inputs.pandas_columns import is_a_value
     from sessionkit.records.time_text import is_text_type
 
-    content, said = dataclasses.replace(find(file).contents[0], **form), []
+    content, no_names = dataclasses.replace(find(file).contents[0], **form), []
     names = names_of(content) if content.kind == "CSV" else []
     # two columns of one name are refused, where they are names
     is_record = len(set(names)) < len(names) and any(map(is_a_value, names))
     table, remarks = read_file(file, None, (), types, **form | {"header": form["header"] and not is_record})
     if content.kind == "CSV" and form["header"] and (is_record or begins_with_a_record(table)):
         form["header"] = False
-        said = ["The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."]
+        no_names = ["The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."]
         table, remarks = read_file(file, None, (), types, **form)
     if content.kind == "CSV":
         texts = [name for name in table.column_names if is_text_type(table[name].type)]
         if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
             table = read_file(file, None, blank, types, **form).table
-    return with_all_fields(table), [*said, *remarks]
+    return with_all_fields(table), [*no_names, *remarks]
 
 
 def _listed(found: FileColumns) -> list[str]:
@@ -108,18 +108,18 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     lacks = not (found.timezone or said_so) and zone_for(table, found.time.name, None, found.time.format)[0] is not None
     first, last = int(ms.min()), int(ms.max())
     share = found.step_back_share
-    said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
+    steps = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
     zone = (beside or clocks) + (", as the times have no zone; --timezone names one" if lacks else "")
     arrived = "The name of {} seems to say when a record arrived, so {} is taken for the event time."
     return [
         *(arrived.format(shorten(each), name) for each in found.arrivals),
-        f"Order by {name}: {said}",
+        f"Order by {name}: {steps}",
         f"Span: {show_time(first, clocks)} to {show_time(last, clocks)} ({about(last - first)}), in {zone}",
     ]
 
 
 def _without_time(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
-    """What is written in the rows that have no event time: the reader takes words such as "n/a" for nothing."""
+    """A remark on the texts in rows without an event time: the reader takes words such as "n/a" for nothing."""
     from sessionkit.records.files.tables import read_file
 
     if found.time is None or found.time.no_time is None:
@@ -164,7 +164,7 @@ def _cause(table: pa.Table, found: FileColumns, gap: str) -> tuple[Cause | None,
 
 
 def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
-    """What has to be done before sessionkit can go on."""
+    """Advice on what has to be done before sessionkit can go on."""
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import way_of_a_log
     from sessionkit.records.times import with_day
@@ -187,12 +187,12 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
 def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], gap: list[str], why: str) -> list[str]:
     """The command that goes on, and why its gap is what it is."""
     assert found.time is not None and found.key is not None
-    zone, said = _zone_beside(table, found.time)
-    given = {"--unit": found.time.unit, "--time-format": found.time.format, "--timezone": found.timezone or zone}
+    zone, remarks = _zone_beside(table, found.time)
+    chosen = {"--unit": found.time.unit, "--time-format": found.time.format, "--timezone": found.timezone or zone}
     words = ["sessionkit", "report", file, *options, "--key", found.key.name, "--timestamp", found.time.name]
-    words += [word for option, value in given.items() if value for word in (option, value)]
+    words += [word for option, value in chosen.items() if value for word in (option, value)]
     words += [] if found.time.no_time is None else ["--on-bad-time", "drop"]
-    return [*said, f"To go on ({why}):", f"  {shlex.join([*words, *gap])}"]
+    return [*remarks, f"To go on ({why}):", f"  {shlex.join([*words, *gap])}"]
 
 
 def _plan(table: pa.Table, found: FileColumns) -> Plan:

@@ -43,8 +43,8 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     way = perhaps(read.table, named).removeprefix(", ")
     check_columns(read.table.column_names, columns_for(read.table.column_names, named), way)
     table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
-    plan, said = _grouped(reading, table)
-    return Opened(table, plan, [*read.remarks, *said])
+    plan, remarks = _grouped(reading, table)
+    return Opened(table, plan, [*read.remarks, *remarks])
 
 
 def is_read_by_spark(reading: Reading) -> bool:
@@ -58,10 +58,10 @@ def is_read_by_spark(reading: Reading) -> bool:
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.plan import group_by_key
 
-    options, said = reading.options, []
+    options, remarks = reading.options, []
     if reading.partition is None and reading.offset is None and lists_places(table.column_names):
         options |= {"partition": "partition", "offset": "offset"}
-        said.append("The columns partition and offset say where each record stands.")
+        remarks.append("The columns partition and offset say where each record stands.")
     options["timezone"], remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
     if reading.sort:
         options["sort"] = "timestamp" if options["offset"] is None else True
@@ -72,7 +72,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
         **reading.text | {"types": reading.column_types or None},
         **options,
     )
-    return plan, [*said, *remark]
+    return plan, [*remarks, *remark]
 
 
 def zone_for(
@@ -82,14 +82,14 @@ def zone_for(
     from sessionkit.records.inputs.nested import root_of, with_fields
     from sessionkit.records.times import lacks_zone
 
-    said: list[str] = []
+    remarks: list[str] = []
     if root_of(table.column_names, timestamp) not in table.column_names:
         return given, []
-    lacks = lacks_zone(with_fields(table, [timestamp])[timestamp], timestamp, format, said)
+    lacks = lacks_zone(with_fields(table, [timestamp])[timestamp], timestamp, format, remarks)
     if given is not None or not lacks:
-        return given, said
+        return given, remarks
     what = shorten(repr(timestamp))
-    return "UTC", [*said, f"The times in {what} have no zone and are read as UTC; --timezone names another."]
+    return "UTC", [*remarks, f"The times in {what} have no zone and are read as UTC; --timezone names another."]
 
 
 def lists_places(names: Sequence[str]) -> bool:
@@ -98,7 +98,7 @@ def lists_places(names: Sequence[str]) -> bool:
 
 
 def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
-    """The plan with its windows; and where no grace is given what was taken and why, in words."""
+    """The plan with its windows and, if no grace was given, words on which one was taken and why."""
     from sessionkit.advice.replay import Replay, order_advice, smallest_round_grace_ms
     from sessionkit.base.durations import duration_code, show_duration
 
@@ -110,8 +110,8 @@ def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
     shown = show_duration(grace_ms)
     why = "no record is late in this order" if not grace_ms else "the smallest round one that keeps every record"
     causes = order_advice(plan, replay, lambda rest: smallest_round_grace_ms(plan, rest))
-    said = [f"The grace is {shown}: {why}. --grace sets another.", *causes]
-    return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), said
+    remarks = [f"The grace is {shown}: {why}. --grace sets another.", *causes]
+    return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), remarks
 
 
 def _kind(given: Windows, grace: str) -> WindowKind:

@@ -116,7 +116,7 @@ class Reading:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the engine's functions take under the same names."""
+        """Arguments of the engine's functions for these options, under the same names."""
         return {name: getattr(self, name) for name in _SAME}
 
 
@@ -131,11 +131,11 @@ class Windows:
     grace: Grace = None
 
     def __post_init__(self) -> None:
-        """Refuses what no kind of windows has."""
+        """Refuses a combination of lengths that no kind of windows has."""
         names = ("gap", "size", "advance", "time_difference")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if given.keys() not in ({"gap"}, {"size"}, {"size", "advance"}, {"time_difference"}):
-            got = ", ".join(f"--{name.replace('_', '-')} {shorten(value)}" for name, value in given.items())
+        lengths = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if lengths.keys() not in ({"gap"}, {"size"}, {"size", "advance"}, {"time_difference"}):
+            got = ", ".join(f"--{name.replace('_', '-')} {shorten(value)}" for name, value in lengths.items())
             want = (
                 "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
                 "--time-difference 10m for sliding ones"
@@ -156,20 +156,20 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
         own = [*inspect.signature(command, eval_str=True).parameters.values()][1:]
         of_windows = {**inspect.signature(Windows, eval_str=True).parameters} if own[0].annotation is Windows else {}
         own = own[bool(of_windows) :]
-        asked = {
+        of_reading = {
             name: option.replace(name=f"{name}_column", annotation=columns[name]) if name in columns else option
             for name, option in inspect.signature(Reading, eval_str=True).parameters.items()
             if columns.get(name, option) is not None
         }
 
-        def run(**given: Any) -> int | None:
-            windows = [Windows(**{name: given.pop(name) for name in of_windows})] if of_windows else []
-            reading = Reading(**{name: given.pop(option.name) for name, option in asked.items()})
-            return command(reading, *windows, **given)
+        def run(**values: Any) -> int | None:
+            windows = [Windows(**{name: values.pop(name) for name in of_windows})] if of_windows else []
+            reading = Reading(**{name: values.pop(option.name) for name, option in of_reading.items()})
+            return command(reading, *windows, **values)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
-        needed = [option for option in asked.values() if option.default is option.empty]
-        rest = [option for option in asked.values() if option not in needed]
+        needed = [option for option in of_reading.values() if option.default is option.empty]
+        rest = [option for option in of_reading.values() if option not in needed]
         options = [option.replace(kind=option.KEYWORD_ONLY) for option in [*needed, *of_windows.values(), *own, *rest]]
         run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
         run.__annotations__ = {}  # those of the signature count

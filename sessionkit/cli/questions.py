@@ -48,8 +48,8 @@ def explain(
         want = "--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window"
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
-    plan, said = with_windows(opened, windows)
-    say(*said)
+    plan, remarks = with_windows(opened, windows)
+    say(*remarks)
     run = plan.count().run(opened.table)
     if offset is not None:
         print(run.explain(offset=offset, partition=partition))
@@ -150,12 +150,12 @@ def _audited(reading: of.Reading, windows: of.Windows, emit: Any, deployment: De
     with steps(3, silent) as step:
         step("reading the records")
         opened = open_file(reading)
-        plan, said = with_windows(opened, windows)
+        plan, remarks = with_windows(opened, windows)
         step("replaying the records")
         found = audited(plan.emit(emit).count(), opened.table, deployment)
         step("comparing the results")
         found.words()  # which may look for a retention that loses nothing
-    say(*opened.remarks, *said)
+    say(*opened.remarks, *remarks)
     return found
 
 

@@ -51,14 +51,14 @@ def report(
     one_of("--format", file_format, FORMATS)
     _check(spark)
     opened = open_file(reading, [*(mean or []), *(sum or [])])
-    plan, said = with_windows(opened, windows)
+    plan, remarks = with_windows(opened, windows)
     _make(
         spark,
         plan=_aggregated(plan.emit(cast("Any", emit)), mean or [], sum or []),
         records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(reading.file),
         title=Path(reading.file).name or reading.file,
-        remarks=[*opened.remarks, *said],
+        remarks=[*opened.remarks, *remarks],
         file_format=file_format,
         out=out,
         overwrite=overwrite,
@@ -110,11 +110,11 @@ def _make(spark: bool, **about: Any) -> None:
         from sessionkit.report.spark_job import STEPS_ON_SPARK, make_report_on_spark
 
         with steps(STEPS_ON_SPARK, Progress()) as progress:
-            said = make_report_on_spark(Report(**about, progress=progress))
+            summary = make_report_on_spark(Report(**about, progress=progress))
     else:
         with steps(STEPS, Progress()) as progress:
-            said = make_report(Report(**about, progress=progress))
-    print(with_options(said))
+            summary = make_report(Report(**about, progress=progress))
+    print(with_options(summary))
 
 
 # ---- rows
@@ -165,5 +165,5 @@ def sessionize(
             write_csv(found, sys.stdout.buffer)
         else:
             write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
-    said = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
-    say(*said, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
+    lines = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
+    say(*lines, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))

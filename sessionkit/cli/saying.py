@@ -40,7 +40,7 @@ def with_options(text: str) -> str:
 
 
 def say(*lines: str) -> None:
-    """Prints what is to be said beside a result, where it cannot be taken for one."""
+    """Prints remarks on stderr, where they cannot be taken for the command's result."""
     for line in lines:
         print(with_options(line), file=sys.stderr)
 
@@ -62,4 +62,4 @@ def steps(count: int, plain: Callable[[str], None]) -> Iterator[Callable[[str], 
 
 
 def silent(step: str) -> None:
-    """Says nothing: the command's result stands alone."""
+    """Ignores a step, so that the command's result stands alone."""

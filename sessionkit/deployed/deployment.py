@@ -106,15 +106,15 @@ class Deployment:
             "restarts": tuple(each.row if each.kind == "disk" else tuple(each) for each in rows),
         }
         for name in _LENGTHS:
-            given = getattr(self, name)
-            settled[name] = None if given is None else duration_code(duration_ms(given, name))
+            length = getattr(self, name)
+            settled[name] = None if length is None else duration_code(duration_ms(length, name))
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     @called_as('sk.Deployment.plain(retention="1h")')
     def plain(cls, **changed: Any) -> Deployment:
-        """The simplest one: a store in memory, no cache, no interval. Each update goes out, and finals at once.
+        """The simplest deployment: a store in memory, no cache, no interval. Each update goes out, and finals at once.
 
         Args:
             changed: other settings, by their names.
@@ -152,7 +152,7 @@ class Deployment:
         return properties_of(self)
 
     def in_words(self) -> str:
-        """All that it supposes, in one sentence.
+        """The settings of the deployment, in one sentence.
 
         Example:
             >>> sk.Deployment.plain(retention="1h").in_words()
@@ -161,8 +161,8 @@ class Deployment:
         return in_words(self)
 
     def __repr__(self) -> str:
-        told = {each.name: each.default for each in dataclasses.fields(self)}
-        changed = {name: literal(value) for name, was in told.items() if (value := getattr(self, name)) != was}
+        defaults = {each.name: each.default for each in dataclasses.fields(self)}
+        changed = {name: literal(value) for name, was in defaults.items() if (value := getattr(self, name)) != was}
         if is_plain := all(getattr(self, name) == value for name, value in _PLAIN.items()):
             changed = {name: text for name, text in changed.items() if name not in _PLAIN}
         return f"sk.Deployment{'.plain' if is_plain else ''}({', '.join(keyword_arguments(changed))})"
@@ -176,7 +176,7 @@ class Deployment:
         return 0 if self.emit_interval is None else duration_ms(self.emit_interval, "emit_interval")
 
     def _life(self, emit: str, retention_ms: int, clock: Clock | None, count: int, *, is_stream_time: bool) -> Life:
-        """All lives of it in one, to be cut into parts, over `count` records and their clock."""
+        """One life over all `count` records and their clock, to be cut into parts at the restarts."""
         interval, every = self.commit_interval, self.commit_every
         if isinstance(every, int):
             every = range(every - 1, count, every)
@@ -302,7 +302,7 @@ def checked_restarts(restarts: object, count: int | None = None) -> tuple[Restar
 
 
 def _number(row: object) -> int | None:
-    """The whole number that it is, also one of NumPy; None if it is none."""
+    """`row` as a whole number, also one of NumPy; None if it is none."""
     return operator.index(row) if isinstance(row, SupportsIndex) and not isinstance(row, bool) else None
 
 
@@ -314,7 +314,7 @@ def check_guarantee(guarantee: str) -> None:
 
 
 def _kind(store: Any) -> str:
-    """The kind of a store: "rocksdb", or that of a class."""
+    """The kind of a store that is given by its kind, such as "rocksdb", or by its class."""
     kinds = [kind for kind in store_kinds() if kind not in READ_ONLY_KINDS and kind != "spark"]
     if isinstance(store, str):
         return one_of("store", store, tuple(kinds))
@@ -362,11 +362,11 @@ def checked_clock(clock: Clock | None, count: int) -> Clock | None:
         times: list[Any] = (
             clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
         )
-        given = len(times)
+        length = len(times)
     except TypeError as error:
         raise InvalidArgument(problem("the clock cannot be used", shorten(repr(clock)), want)) from error
-    if given != count:
-        raise InvalidArgument(problem("the clock must have one time for each record", f"{given} for {count}", want))
+    if length != count:
+        raise InvalidArgument(problem("the clock must have one time for each record", f"{length} for {count}", want))
     return [_as_clock_time(time_ms) for time_ms in times]
 
 

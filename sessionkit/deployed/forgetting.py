@@ -25,7 +25,7 @@ FOREVER_MS = 2**62
 
 
 class Noticed:
-    """What the answers about one part of the records depended on: retentions with which all are the same.
+    """Retentions with which all answers about one part of the records would be the same.
 
     `more_than_ms` and `at_most_ms` bound them; `live` and `gone` hold (time, time that the store had observed): with
     these retentions the first one's segment was live then, or had expired; `together` and `apart` hold two times that
@@ -53,7 +53,7 @@ class Noticed:
 
 
 class Row(NamedTuple):
-    """What was put, and the part of the records that it belongs to."""
+    """A window that was put, and the part of the records that it belongs to."""
 
     part: Hashable
     stored: Any
@@ -68,7 +68,7 @@ class _Partition:
 
 
 class ForgettingStore:
-    """The base of both: partitions, clocks, and the rules of Kafka's stores in memory and on disk.
+    """Base of the two stores of an audit: partitions, clocks, and the rules of Kafka's stores in memory and on disk.
 
     Args:
         retention_ms: how long a window is kept.
@@ -106,10 +106,10 @@ class ForgettingStore:
         self._gap_ms, self._is_relevant, self._is_shadowed = reach_ms, True, is_shadowed
         self._partitions: defaultdict[int, _Partition] = defaultdict(_Partition)
 
-    # ---- what a run needs of a store
+    # ---- calls that a run needs of a store
 
     def _check_open(self) -> None:
-        """It is never closed."""
+        """Does nothing: the store of an audit is never closed."""
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read."""
@@ -121,26 +121,26 @@ class ForgettingStore:
             self._partitions[number].snapshot = snapshot
 
     def restart_task(self, kind: str = "disk") -> None:
-        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed.
+        """Forgets stream time, as Kafka Streams does when it restarts a task; on disk also what the store observed.
 
         Restored from its "changelog" it has observed the largest time that was ever put; "killed", what it had before.
         """
-        for mine in self._partitions.values():
-            mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
+        for state in self._partitions.values():
+            state.snapshot = state.snapshot._replace(stream_time_ms=-1)
             if self._on_disk:
-                mine.newest_ms = max(mine.newest_ms, mine.observed_ms)
-                after_ms = {"disk": -1, "changelog": mine.newest_ms, "killed": mine.observed_ms}[kind]
-                for (time_ms, start_ms, raw), row in list(mine.by_time.items()):
-                    if not self._is_kept(row.part, time_ms, max(mine.dropped_at_ms, after_ms)):
-                        self._delete(mine, raw, time_ms, start_ms)
-                mine.observed_ms = mine.dropped_at_ms = after_ms
+                state.newest_ms = max(state.newest_ms, state.observed_ms)
+                after_ms = {"disk": -1, "changelog": state.newest_ms, "killed": state.observed_ms}[kind]
+                for (time_ms, start_ms, raw), row in list(state.by_time.items()):
+                    if not self._is_kept(row.part, time_ms, max(state.dropped_at_ms, after_ms)):
+                        self._delete(state, raw, time_ms, start_ms)
+                state.observed_ms = state.dropped_at_ms = after_ms
 
     def bind(self, windows: Mapping[str, Any]) -> None:
-        """An audit has one plan."""
+        """Does nothing: an audit has one plan."""
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """An audit that fails is thrown away with its store."""
+        """Undoes nothing: an audit that fails is thrown away with its store."""
         yield
 
     @property
@@ -150,9 +150,9 @@ class ForgettingStore:
 
     def all(self, *, partition: int = 0) -> Iterator[Any]:
         """Every window that reads see; a look from outside, on which nothing depends."""
-        mine = self._partitions[partition]
-        first_ms = mine.observed_ms - self.retention_ms + 1 - self._boundary_ms
-        shown = [(place, row.stored) for place, row in mine.by_time.items() if place[0] >= first_ms]
+        state = self._partitions[partition]
+        first_ms = state.observed_ms - self.retention_ms + 1 - self._boundary_ms
+        shown = [(place, row.stored) for place, row in state.by_time.items() if place[0] >= first_ms]
         return iter([stored for place, stored in sorted(shown, key=lambda each: self._order(*each[0]))])
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ class ForgettingStore:
     # ---- rules
 
     def _is_within(self, part: Hashable, behind_ms: int) -> bool:
-        """Whether what lies so far behind the observed time is kept."""
+        """Whether a window is kept that lies `behind_ms` behind the observed time."""
         is_true = self.retention_ms > behind_ms
         if behind_ms >= self._lowest_ms and self._is_relevant and self.notices:
             self.noticed[part].within(behind_ms, is_true=is_true)
@@ -194,43 +194,43 @@ class ForgettingStore:
             self.noticed[part].kept(time_ms, observed_ms, is_true=is_true)
         return is_true
 
-    def _is_read(self, mine: _Partition, row: Row, time_ms: int) -> bool:
-        return self._is_within(row.part, mine.observed_ms - time_ms - self._boundary_ms)
+    def _is_read(self, state: _Partition, row: Row, time_ms: int) -> bool:
+        return self._is_within(row.part, state.observed_ms - time_ms - self._boundary_ms)
 
     def _write(self, key: Any, time_ms: int, start_ms: int, stored: Any, partition: int) -> bool:
-        mine, raw = self._partitions[partition], key_bytes(key)
+        state, raw = self._partitions[partition], key_bytes(key)
         part = self._part_of(partition, raw, time_ms)
-        mine.observed_ms = max(mine.observed_ms, time_ms)
+        state.observed_ms = max(state.observed_ms, time_ms)
         if self._on_disk:
-            mine.dropped_at_ms = mine.observed_ms
-            is_taken = self._is_kept(part, time_ms, mine.observed_ms)
+            state.dropped_at_ms = state.observed_ms
+            is_taken = self._is_kept(part, time_ms, state.observed_ms)
         else:
-            is_taken = self._is_within(part, mine.observed_ms - time_ms)
+            is_taken = self._is_within(part, state.observed_ms - time_ms)
         if is_taken and stored is None:
-            self._delete(mine, raw, time_ms, start_ms)
+            self._delete(state, raw, time_ms, start_ms)
         elif is_taken:
             row = Row(part, stored)
-            mine.of_key[raw][(time_ms, start_ms)] = mine.by_time[(time_ms, start_ms, raw)] = row
+            state.of_key[raw][(time_ms, start_ms)] = state.by_time[(time_ms, start_ms, raw)] = row
         return is_taken
 
-    def _delete(self, mine: _Partition, raw: bytes, time_ms: int, start_ms: int) -> None:
-        if mine.by_time.pop((time_ms, start_ms, raw), None) is not None:
-            del mine.of_key[raw][(time_ms, start_ms)]
+    def _delete(self, state: _Partition, raw: bytes, time_ms: int, start_ms: int) -> None:
+        if state.by_time.pop((time_ms, start_ms, raw), None) is not None:
+            del state.of_key[raw][(time_ms, start_ms)]
 
     def _of_key(self, key: Any, first_ms: int, last_ms: int, partition: int) -> Iterator[Any]:
         """The key's windows by rising time."""
         if self._is_shadowed:
             return
-        mine = self._partitions[partition]
-        rows = mine.of_key.get(key_bytes(key), SortedDict())
+        state = self._partitions[partition]
+        rows = state.of_key.get(key_bytes(key), SortedDict())
         for place in rows.irange((first_ms, -1), (last_ms, FOREVER_MS)):
-            if self._is_read(mine, rows[place], place[0]):
+            if self._is_read(state, rows[place], place[0]):
                 yield rows[place].stored
 
     def _one(self, key: Any, time_ms: int, start_ms: int, partition: int) -> Any:
-        mine = self._partitions[partition]
-        row = mine.of_key.get(key_bytes(key), {}).get((time_ms, start_ms))
-        return row.stored if row is not None and self._is_read(mine, row, time_ms) else None
+        state = self._partitions[partition]
+        row = state.of_key.get(key_bytes(key), {}).get((time_ms, start_ms))
+        return row.stored if row is not None and self._is_read(state, row, time_ms) else None
 
 
 class ForgettingSessions(ForgettingStore):
@@ -246,10 +246,10 @@ class ForgettingSessions(ForgettingStore):
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         """Removes a session; on disk its time is observed, too, but nothing is dropped."""
-        mine = self._partitions[partition]
+        state = self._partitions[partition]
         if self._on_disk:
-            mine.observed_ms = max(mine.observed_ms, window_end_ms)
-        self._delete(mine, key_bytes(key), window_end_ms, window_start_ms)
+            state.observed_ms = max(state.observed_ms, window_end_ms)
+        self._delete(state, key_bytes(key), window_end_ms, window_start_ms)
 
     def find_sessions(
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
@@ -257,13 +257,13 @@ class ForgettingSessions(ForgettingStore):
         """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
         if self._is_shadowed:
             return iter(())
-        mine, raw = self._partitions[partition], key_bytes(key)
-        rows = mine.of_key.get(raw, SortedDict())
+        state, raw = self._partitions[partition], key_bytes(key)
+        rows = state.of_key.get(raw, SortedDict())
         self._is_relevant = self._part_of.matters(partition, raw, latest_session_start_ms - self._gap_ms)
         found = [
             rows[place].stored
             for place in rows.irange((earliest_session_end_ms, -1))
-            if place[1] <= latest_session_start_ms and self._is_read(mine, rows[place], place[0])
+            if place[1] <= latest_session_start_ms and self._is_read(state, rows[place], place[0])
         ]
         self._is_relevant = True
         if not self._on_disk:
@@ -272,13 +272,13 @@ class ForgettingSessions(ForgettingStore):
 
     def find_sessions_by_end(self, first_ms: int, last_ms: int, *, partition: int = 0) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times; on disk all that live segments hold."""
-        mine, found = self._partitions[partition], []
-        for place in mine.by_time.irange((first_ms, -1), (last_ms, FOREVER_MS)):
-            row = mine.by_time[place]
+        state, found = self._partitions[partition], []
+        for place in state.by_time.irange((first_ms, -1), (last_ms, FOREVER_MS)):
+            row = state.by_time[place]
             if self._on_disk:
-                shown = self._is_kept(row.part, place[0], mine.dropped_at_ms)
+                shown = self._is_kept(row.part, place[0], state.dropped_at_ms)
             else:
-                shown = self._is_read(mine, row, place[0])
+                shown = self._is_read(state, row, place[0])
             if shown:
                 found.append((place, row.stored))
         if not self._on_disk:
@@ -292,8 +292,8 @@ class ForgettingSessions(ForgettingStore):
         assert not backward, "no run goes backward through sessions"
         if len(keys) == 1:
             return self.find_sessions(keys[0], earliest_end_ms, latest_start_ms, partition=partition)
-        held = self.all(partition=partition)
-        return (s for s in held if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
+        sessions = self.all(partition=partition)
+        return (s for s in sessions if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int, *, partition: int = 0) -> Any:
         """The aggregate of exactly this session; None if there is none."""
@@ -331,11 +331,10 @@ class ForgettingWindows(ForgettingStore):
         """Windows of all keys that start between the two times, both included, by start and key bytes."""
         if self._is_shadowed:
             return iter(())
-        mine = self._partitions[partition]
-        rows = (
-            (place, mine.by_time[place]) for place in mine.by_time.irange((time_from_ms, -1), (time_to_ms, FOREVER_MS))
-        )
-        return iter([row.stored for place, row in rows if self._is_read(mine, row, place[0])])
+        state = self._partitions[partition]
+        first, last = (time_from_ms, -1), (time_to_ms, FOREVER_MS)
+        rows = ((place, state.by_time[place]) for place in state.by_time.irange(first, last))
+        return iter([row.stored for place, row in rows if self._is_read(state, row, place[0])])
 
     def _find_all(
         self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
@@ -358,8 +357,8 @@ class ForgettingWindows(ForgettingStore):
         In memory nothing expires from the time on at which the read stands, one step ahead; on disk it sees each
         segment as it is when it comes to it.
         """
-        mine, step = self._partitions[partition], -1 if backward else 1
-        rows, begun_ms = mine.of_key[key_bytes(key)], mine.observed_ms - self._boundary_ms
+        state, step = self._partitions[partition], -1 if backward else 1
+        rows, begun_ms = state.of_key[key_bytes(key)], state.observed_ms - self._boundary_ms
 
         def visible(first_ms: int, last_ms: int) -> Iterator[Any]:
             for place in list(rows.irange((first_ms, -1), (last_ms, FOREVER_MS)))[::step]:
@@ -371,7 +370,7 @@ class ForgettingWindows(ForgettingStore):
             for segment in sorted({self.segments.id_of(place[0]) for place in places})[::step]:
                 first_ms, last_ms = self.segments.span_ms(segment)
                 for row in list(visible(max(first_ms, time_from_ms), min(last_ms, time_to_ms))):
-                    if not self._is_kept(row.part, row.stored.window_start_ms, mine.dropped_at_ms):
+                    if not self._is_kept(row.part, row.stored.window_start_ms, state.dropped_at_ms):
                         break
                     yield row.stored
             return
@@ -379,7 +378,7 @@ class ForgettingWindows(ForgettingStore):
         while ahead is not None:
             row, at_ms = ahead, ahead.stored.window_start_ms
             bounds = (time_from_ms, at_ms - 1) if backward else (at_ms + 1, time_to_ms)
-            behind_ms = mine.observed_ms
+            behind_ms = state.observed_ms
             ahead = next((r for r in visible(*bounds) if not backward or self._is_kept_at(r, behind_ms)), None)
             yield row.stored
 

@@ -17,12 +17,12 @@ WHOLE = "the whole"
 
 
 class Whole:
-    """Which part of the records something belongs to: all of them are one."""
+    """All records as one part, to which everything belongs."""
 
     span_ms = 0  # how far behind the store's time a window can lie that is needed yet, at most
 
     def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
-        """The part of a window that the store keeps by this time."""
+        """The part to which a window belongs that the store keeps by this time."""
         return WHOLE
 
     def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
@@ -60,7 +60,7 @@ class Parts(Whole):
         return partition, raw, bisect_left(self._ends[partition, raw], time_ms)
 
     def window(self, partition: int, raw: bytes, start_ms: int, end_ms: int) -> Hashable:
-        """The part of a window: a store keeps a session by its end, and others by their start."""
+        """The part to which a window belongs: a store keeps a session by its end, and others by their start."""
         return self(partition, raw, end_ms if self._windows.holds == "sessions" else start_ms)
 
     def skip_late(self, batch: RecordBatch, find_late: Callable[[], npt.NDArray[np.bool_]]) -> None:
@@ -94,12 +94,12 @@ def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
         return int(times.max() - times.min()) + length_ms
     longest = 0
     for partition in range(len(batch.partitions)):
-        mine = batch.usable & (batch.partition == partition)
-        stream = np.maximum.accumulate(times[mine])
-        closed_by = times[mine] + length_ms + windows.grace_ms
+        mask = batch.usable & (batch.partition == partition)
+        stream = np.maximum.accumulate(times[mask])
+        closed_by = times[mask] + length_ms + windows.grace_ms
         closes = np.searchsorted(stream, closed_by)
         is_needed = (closed_by >= stream) & (closes < len(stream))
-        starts_ms = times[mine][is_needed] - length_ms
+        starts_ms = times[mask][is_needed] - length_ms
         longest = max(longest, int((stream[closes[is_needed]] - starts_ms).max(initial=0)))
     return longest
 

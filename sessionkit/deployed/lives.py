@@ -27,8 +27,8 @@ LIFE = "life"
 def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: npt.NDArray[np.int64]) -> list[int]:
     """The clock at each record: a column of times that was read with it, or else the stream time of its partition."""
     if column is not None:
-        given = batch.values[column]
-        chunks = [given] if isinstance(given, pa.Array) else [pa.array(given)]
+        times = batch.values[column]
+        chunks = [times] if isinstance(times, pa.Array) else [pa.array(times)]
         return to_arrivals(pa.chunked_array(chunks), column, source).tolist()
     out = np.empty(len(batch), np.int64)
     rejected = np.empty(0, np.uint8) if batch.rejected is None else batch.rejected
@@ -46,7 +46,7 @@ def one_after_another(parts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
 
 
 def _joined(columns: list[Any]) -> Any:
-    """One column after another; those of Python objects stay such."""
+    """The columns joined into one; columns of Python objects stay such."""
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
     arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
@@ -54,7 +54,7 @@ def _joined(columns: list[Any]) -> Any:
 
 
 def together(lives: Sequence[Run], restarts: Sequence[Restart]) -> Deployed:
-    """What all lives did, by the rows of all records; the buffers are those of the last one."""
+    """All lives as one, by the rows of all records; the buffers are those of the last life."""
     did = [life.deployed for life in lives if life.deployed is not None]
     if not restarts:
         return dataclasses.replace(did[0], lives=tuple(lives))

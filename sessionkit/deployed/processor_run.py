@@ -65,7 +65,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a deployment did with the records, beside the decisions that its trace tells.
+    """Everything that a deployment did with the records, beside the decisions that its trace tells.
 
     Of a run that was started again it is all that the lives did, one after the other.
 
@@ -75,7 +75,7 @@ class Deployed:
         (4, (), [2, 1])
     """
 
-    forwarded: Sequence[Forwarded]  # what was sent on, after which row
+    forwarded: Sequence[Forwarded]  # results that were sent on, each with its row
     refused: tuple[int, ...]  # the row of each result that was forwarded, but that the store did not keep
     looks: Sequence[Look]  # each look for final results
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
@@ -87,7 +87,7 @@ class Deployed:
 
 
 class Processed(NamedTuple):
-    """What a run of the processor gives; `store` is the store behind its cache, as queries see it."""
+    """The outcome of a run of the processor; `store` is the store behind its cache, as queries see it."""
 
     outcome: Outcome
     deployed: Deployed
@@ -103,16 +103,16 @@ class ProcessorFold:
         self._aggregation, self._kind, self._last, self._after, self._loaded = aggregation, kind, last, after, loaded
 
     def column(self, aggregates: list[Any]) -> pa.Array | npt.NDArray[np.object_]:
-        """Aggregates as results."""
+        """The results of these aggregates, as a column."""
         results = [None if aggregate is None else self._aggregation.result(aggregate) for aggregate in aggregates]
         return python_objects(results) if self._kind is None else typed_column(results, self._kind)
 
     def aggregates(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
-        """What the store was given last for the windows at `rows`."""
+        """Aggregates that the store was given last for the windows at `rows`."""
         return python_objects([self._last[row] for row in rows])
 
     def results(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array | npt.NDArray[np.object_]:
-        """What a user sees for the windows at `rows`."""
+        """Results that a user sees for the windows at `rows`."""
         return self.column([self._last[row] for row in rows])
 
     def loaded_results(self) -> pa.Array | npt.NDArray[np.object_]:
@@ -179,11 +179,11 @@ class _ProcessorRun:
         self.cache = self._cache(store)
         self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
         self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
-        asked: Store = store if self.cache is None else self.cache
+        front: Store = store if self.cache is None else self.cache
         self.processors = [
             windows.processor(
                 combined(aggregations),
-                asked,
+                front,
                 p,
                 kafka=how.kafka,
                 retention_ms=how.retention_ms,
@@ -248,7 +248,7 @@ class _ProcessorRun:
             self._commit()
 
     def processed(self, outcome: Outcome) -> Processed:
-        """All that there is to tell of the run."""
+        """The outcome of the run with what the deployment did, and the store."""
         deployed = Deployed(
             forwarded=self.forwarded,
             refused=tuple(self.refused),
@@ -269,18 +269,18 @@ class _ProcessorRun:
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]
         try:
-            told = processor.process(key, value, timestamp_ms, offset)
+            touch = processor.process(key, value, timestamp_ms, offset)
         except (NumberOverflow, BufferFull):  # of a cache that let go of a result
             raise
         except Exception as error:
             codes = ", ".join(a.code for a in self.aggregations.values())
             raise function_failed(codes, RecordsInWords(self.batch).words(i), error) from error
         close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
-        self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
+        self.refused += [i] * recorder.take(i, touch, key, partition, close_time_ms)
         if self.how.emit == "on_window_close":
             self._emit(recorder, partition)
         elif self.cache is None:
-            for result in recorder.updates(told, timestamp_ms):
+            for result in recorder.updates(touch, timestamp_ms):
                 self._forward(Forwarded(i, partition, key, result))
 
     def _emit(self, recorder: Any, partition: int) -> None:
@@ -372,15 +372,15 @@ def _loaded(
 ) -> tuple[list[tuple[int, Any]], pa.Array]:
     """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
     newest, known = newest_times(batch, stream_time_ms), set(batch.keys.to_pylist())
-    held = [
+    stored = [
         (code, each)
         for code, p in enumerate(batch.partitions.tolist())
         for each in store.all(partition=p)
         if each.key in known or windows.last_instant_ms(each) < newest[code] - windows.close_lag_ms
     ]
-    extra = list(dict.fromkeys(each.key for _, each in held if each.key not in known))
+    extra = list(dict.fromkeys(each.key for _, each in stored if each.key not in known))
     keys = pa.concat_arrays([batch.keys, pa.array(extra, batch.keys.type)]) if extra else batch.keys
-    return held, keys
+    return stored, keys
 
 
 def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:

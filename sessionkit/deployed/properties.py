@@ -28,15 +28,15 @@ _STORE_NAMES = {**{name: kind for kind, name in _KINDS.items()}, "rocksDB": "roc
 
 def properties_of(how: Deployment) -> str:
     """The lines of a properties file; what has no property is a comment."""
-    said = {
+    values = {
         STORE: _KINDS.get(str(how.store)),
         CACHE: LONG_MAX if how.caching is True else byte_count(how.caching, "caching") if how.caching else None,
         COMMITS: LONG_MAX if how.commit_interval is None else duration_ms(how.commit_interval, "commit_interval"),
         FINALS: how._emit_interval_ms,
         GUARANTEE: how.guarantee,
     }
-    lines = [f"{name}={value}" for name, value in said.items() if value is not None]
-    if said[STORE] is None:
+    lines = [f"{name}={value}" for name, value in values.items() if value is not None]
+    if values[STORE] is None:
         lines.append(f"# store: {how.store}, a kind of its own")
     if how.caching is False:
         lines.append("# caching: Materialized.withCachingDisabled()")
@@ -54,8 +54,8 @@ def properties_of(how: Deployment) -> str:
 
 def settings_in(given: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a deployment in Kafka's configuration, by their names; refuses values that cannot be."""
-    told = {_OLDER.get(str(name), str(name)): value for name, value in _pairs(given).items()}
-    threads = max(1, _number(told.pop(THREADS, 1), THREADS))
+    values = {_OLDER.get(str(name), str(name)): value for name, value in _pairs(given).items()}
+    threads = max(1, _number(values.pop(THREADS, 1), THREADS))
     reads: dict[str, tuple[str, Callable[[Any], Any]]] = {
         STORE: ("store", _store),
         CACHE: ("caching", lambda given: _cache(_number(given, CACHE), threads)),
@@ -63,12 +63,12 @@ def settings_in(given: str | Path | Mapping[str, Any]) -> dict[str, Any]:
         FINALS: ("emit_interval", lambda given: _length(given, FINALS)),
         GUARANTEE: ("guarantee", lambda given: str(given).strip()),
     }
-    if unknown := [name for name in told if name not in reads]:
-        said = "these properties change no result here" if len(unknown) > 1 else "this property changes no result here"
-        warnings.warn(f"{said}: {shorten(', '.join(unknown), 200)}", UserWarning, stacklevel=level_of_user())
+    if unknown := [name for name in values if name not in reads]:
+        words = "these properties change no result here" if len(unknown) > 1 else "this property changes no result here"
+        warnings.warn(f"{words}: {shorten(', '.join(unknown), 200)}", UserWarning, stacklevel=level_of_user())
     if threads > 1:
-        told.setdefault(CACHE, byte_count("10MB", CACHE))
-    return {reads[name][0]: reads[name][1](value) for name, value in told.items() if name in reads}
+        values.setdefault(CACHE, byte_count("10MB", CACHE))
+    return {reads[name][0]: reads[name][1](value) for name, value in values.items() if name in reads}
 
 
 def _pairs(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:

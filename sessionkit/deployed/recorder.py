@@ -45,7 +45,7 @@ class Forwarded(NamedTuple):
 
 
 class Recorder:
-    """What the recorders of all kinds have in common: decisions, rows of windows, and their aggregates."""
+    """Base of the recorders of all kinds: decisions, rows of windows, and their aggregates."""
 
     def __init__(self, windows: WindowKind, batch: RecordBatch, key_code: Mapping[Any, int]) -> None:
         self.windows, self.batch, self.key_code = windows, batch, key_code
@@ -93,7 +93,7 @@ class SessionRecorder(Recorder):
         return row
 
     def take(self, i: int, touch: Touch, key: Any, partition: int, close_time_ms: int) -> int:
-        """Writes down what record i did; how many of its results the store refused to keep."""
+        """Writes down what record i did; gives how many of its results the store refused to keep."""
         self.decision[i] = touch.decision
         if touch.decision == LATE:
             return 0
@@ -118,7 +118,7 @@ class SessionRecorder(Recorder):
 
     @staticmethod
     def updates(touch: Touch, timestamp_ms: int) -> Iterator[Result]:
-        """What Kafka forwards on update: tombstones for the sessions that were withdrawn, then the new one."""
+        """Results that Kafka forwards on update: tombstones for the sessions that were withdrawn, then the new one."""
         if touch.decision == LATE:
             return
         if (touch.start_ms, touch.end_ms) != (timestamp_ms, timestamp_ms):
@@ -143,7 +143,7 @@ class SessionRecorder(Recorder):
         return int((self.decision == LATE).sum())
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:
-        """All that was decided."""
+        """The trace of the run."""
         at, into, absorbed = np.array(self._merges, np.int64).reshape(-1, 3).T
         reopened_at, row, start, end = np.array(self._reopenings, np.int64).reshape(-1, 4).T
         loaded_start, loaded_end = np.array(self._bounds, np.int64).reshape(-1, 2).T
@@ -189,7 +189,7 @@ class WindowRecorder(Recorder):
         return row
 
     def take(self, i: int, touches: list[WindowTouch], key: Any, partition: int, close_time_ms: int) -> int:
-        """Writes down what record i did; how many of its results the store refused to keep."""
+        """Writes down what record i did; gives how many of its results the store refused to keep."""
         effects = {touch.effect for touch in touches}
         counted = effects & {OPENED, ADDED, COPIED_ADDED}
         self.decision[i] = LATE if not counted else ADDED if counted == {ADDED} else OPENED
@@ -208,7 +208,7 @@ class WindowRecorder(Recorder):
 
     @staticmethod
     def updates(touches: list[WindowTouch], timestamp_ms: int) -> Iterator[Result]:
-        """What Kafka forwards on update: every window that has changed."""
+        """Results that Kafka forwards on update: every window that has changed."""
         for touch in touches:
             if touch.effect != LATE:
                 start_ms, end_ms, at_ms = touch.start_ms, touch.end_ms, touch.timestamp_ms
@@ -226,7 +226,7 @@ class WindowRecorder(Recorder):
         return sum(effect == LATE for _, _, effect, _, _ in self._touches)
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:
-        """All that was decided."""
+        """The trace of the run."""
         table = np.array(self._touches, np.int64).reshape(-1, 5).T
         kinds = (np.int64, np.int32, np.uint8, np.int64, np.int32)
         touches = Touches(*(column.astype(kind) for column, kind in zip(table, kinds, strict=True)))

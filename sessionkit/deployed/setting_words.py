@@ -16,7 +16,7 @@ _STORES = {"rocksdb": "RocksDB store", "memory": "store in memory"}
 
 
 def in_words(how: Deployment) -> str:
-    """All that it supposes, in a sentence."""
+    """The settings of a deployment, in a sentence."""
     kept = "the smallest retention allowed" if how.retention is None else f"a retention of {_shown(how.retention)}"
     store = _STORES.get(str(how.store), f"store of kind {how.store!r}")
     is_timed = how._emit_interval_ms or (how.commit_every is None and how.commit_interval is not None)
@@ -32,7 +32,7 @@ def _shown(length: Any) -> str:
 
 
 def cache_words(how: Deployment, defaults: Collection[str] = (), *, is_cached: bool = True) -> str:
-    """What record cache it has; `defaults` are the settings of which to say that they are Kafka's own."""
+    """The record cache of a deployment, in words; `defaults` are the settings that are said to be Kafka's own."""
     if how.caching is False:
         return "no cache"
     if not is_cached:
@@ -43,7 +43,7 @@ def cache_words(how: Deployment, defaults: Collection[str] = (), *, is_cached: b
 
 
 def commit_words(how: Deployment, defaults: Collection[str] = ()) -> str:
-    """When it commits."""
+    """When a deployment commits, in words."""
     every, interval = how.commit_every, how.commit_interval
     if every is None:
         if interval is None:
@@ -55,6 +55,6 @@ def commit_words(how: Deployment, defaults: Collection[str] = ()) -> str:
 
 
 def finals_words(how: Deployment, defaults: Collection[str] = ()) -> str:
-    """How often it looks for final results."""
+    """How often a deployment looks for final results, in words."""
     often = f"at most every {show_duration(how._emit_interval_ms)}" if how._emit_interval_ms else "at each record"
     return f"a check for final results {often}{DEFAULT if 'emit_interval' in defaults else ''}"

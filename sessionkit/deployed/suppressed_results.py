@@ -32,7 +32,7 @@ class SuppressedResults:
         self.buffers = list(held) or [TimeOrderedBuffer[Forwarded](settings, waits_ms) for _ in batch.partitions]
 
     def put(self, new: Forwarded, at: int) -> list[Forwarded]:
-        """Takes a result in; what goes out with it, as sent by the same record. BufferFull where there is no room."""
+        """Takes a result in; gives those that go out with it, as sent by its record. BufferFull without room."""
         result = new.result
         is_silent = result.what == "tombstone" or self._is_null(result.aggregate)
         raw = windowed_key(new.key, result.window_start_ms, result.window_end_ms, self._holds)

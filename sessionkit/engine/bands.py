@@ -22,7 +22,7 @@ from sessionkit.trace.trace import WindowColumns
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import PlacedFeed
 
-BAND = 65_536  # records, unless one slot has more: what a band touches stays in the processor's cache
+BAND = 65_536  # records, unless one slot has more: the memory that a band touches stays in the processor's cache
 AT_ONCE = 2**20  # records of the bands that many threads decide side by side
 Codes = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
@@ -166,7 +166,7 @@ def sample_records(slot, every, rows):  # type: ignore[no-untyped-def]
 
 
 class Decided(NamedTuple):
-    """What the records of a band come to."""
+    """The outcome of the records of a band."""
 
     windows: FinishedWindows
     decisions: Numbers  # how many records met each
@@ -175,16 +175,16 @@ class Decided(NamedTuple):
 
 
 class _NotTold:
-    """Where a record of a band was: whoever wants to tell it makes the run again, in the order of arrival."""
+    """Stands for the names of a band's records: to name one, the run is made again in the order of arrival."""
 
     @staticmethod
     def keys(lo: int, count: int) -> list[Any]:
-        """No keys: functions in Python, which take them, are not run in bands."""
+        """None for each key: functions in Python, which take keys, are not run in bands."""
         return [None] * count
 
     @staticmethod
     def words(record: int) -> str:
-        """No words."""
+        """A name for any record, as none is known in a band."""
         return "a record"
 
 

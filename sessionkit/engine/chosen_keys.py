@@ -126,12 +126,12 @@ def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: Window
 
     The newest record of each of their partitions is among them.
     """
-    mine, is_record = np.isin(batch.key, keys), batch.is_record
+    chosen, is_record = np.isin(batch.key, keys), batch.is_record
     found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-    for code in np.unique(batch.partition[mine]).tolist():
+    for code in np.unique(batch.partition[chosen]).tolist():
         rows = np.flatnonzero(batch.partition == code)
         rejected = None if batch.rejected is None else batch.rejected[rows]
-        (needed,) = PartitionSoFar(windows).needed_rows(batch.timestamp_ms[rows], rejected, [mine[rows]])
+        (needed,) = PartitionSoFar(windows).needed_rows(batch.timestamp_ms[rows], rejected, [chosen[rows]])
         needed = np.union1d(needed, [len(rows) - 1])
         found.append(rows[needed])
         places.append((np.cumsum(is_record[rows]) - 1)[needed])  # of a row that is no record: of the last one before

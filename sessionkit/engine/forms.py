@@ -32,7 +32,7 @@ class SessionRun:
     def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed) -> WindowColumns:
         """The kernel's sessions as the columns of a trace."""
         count = len(state.start_ms)
-        # else nobody looks
+        # unread otherwise
         opened_by = decided.opened_by if feed.keeps_offsets else [np.full(len(decided.slot) - count, -1)]
         closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = np.where(decided.is_closed, state.closed_by, -1)
@@ -51,7 +51,7 @@ class SessionRun:
     def trace(
         self, feed: Feed, decided: DecidedSessions, keys: pa.Array, columns: WindowColumns, state: SessionColumns
     ) -> SessionTrace:
-        """All that was decided."""
+        """The trace of the run."""
         trace = SessionTrace(
             batch=feed.batch,
             keys=keys,
@@ -101,7 +101,7 @@ class WindowRun:
         """The kernel's windows as the columns of a trace."""
         count = len(state.start_ms)
         new = decided.opened_at[count:]
-        offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # else nobody looks
+        offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # unread otherwise
         closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = state.closed_by
         return WindowColumns(
@@ -119,7 +119,7 @@ class WindowRun:
     def trace(
         self, feed: Feed, decided: Decided, keys: pa.Array, columns: WindowColumns, state: FixedColumns
     ) -> WindowTrace:
-        """All that was decided; the touches are worked out when somebody asks."""
+        """The trace of the run; its touches are worked out when somebody asks for them."""
         windows = self._windows
         again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True)
         return WindowTrace(

@@ -41,7 +41,7 @@ def most_windows(windows: WindowKind, batch: RecordBatch) -> float:
 
 
 def _in_span(windows: WindowKind, batch: RecordBatch) -> float:
-    """How many windows there would be if each key had a record at every time of the records."""
+    """Number of windows there would be if each key had a record at every time of the records."""
     span = (int(batch.timestamp_ms.max()) - int(batch.timestamp_ms.min())) // (windows.advance_ms or 1)
     return float(span + 1 + _a_record(windows)) * len(batch.keys) * len(batch.partitions)
 
@@ -51,7 +51,7 @@ def _a_record(windows: WindowKind) -> int:
 
 
 def _apart(batch: RecordBatch, number: npt.NDArray[np.int64], reach: int) -> npt.NDArray[np.int64]:
-    """The numbers of records that are not rejected, where those of two keys or partitions lie further apart."""
+    """Numbers of the usable records, moved so that those of two keys or partitions lie further apart than `reach`."""
     counted = batch.key >= 0 if batch.rejected is None else (batch.rejected == 0) & (batch.key >= 0)
     number, place = number[counted], batch.key[counted] * np.int64(len(batch.partitions)) + batch.partition[counted]
     lowest = number.min(initial=2**62)

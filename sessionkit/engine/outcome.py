@@ -1,4 +1,4 @@
-"""What a run over one batch of records came to."""
+"""The outcome of a run over one batch of records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FinishedWindows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run left behind: its windows and their aggregates, and the trace if it was kept."""
+    """The outcome of a run: its windows and their aggregates, and the trace if it was kept."""
 
     batch: RecordBatch
     keys: pa.Array

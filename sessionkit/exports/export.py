@@ -41,15 +41,15 @@ class Export:
         mark = COMMENT_MARKS[self.target]
         lines = ["Written by sessionkit from this plan:", *(f"    {line}" for line in self.plan)]
         head = [comment(line, mark) for line in lines]
-        told = [comment(f"* {sentence}", mark) for sentence in self.differences]
-        return "\n".join([*head, comment("What it assumes, and what differs:", mark), *told, "", self.code])
+        notes = [comment(f"* {sentence}", mark) for sentence in self.differences]
+        return "\n".join([*head, comment("What it assumes, and what differs:", mark), *notes, "", self.code])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        told = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in self.differences)
-        return html_block(f"<ul>{told}</ul><pre>{escape_html(self.code)}</pre>")
+        notes = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in self.differences)
+        return html_block(f"<ul>{notes}</ul><pre>{escape_html(self.code)}</pre>")
 
 
 W = TypeVar("W")
@@ -97,9 +97,9 @@ class Target(Generic[W, A]):
                 raise NotBuilt(problem(what, shorten(aggregation.code), f"one of {', '.join(self.aggregations)}"))
 
     def windows(self, windows: WindowKind, *more: Any) -> W:
-        """What is written for these windows."""
+        """The entry of the table for these windows."""
         return self.kinds[type(windows)](windows, *more)
 
     def used(self, built_ins: Collection[str]) -> list[A]:
-        """What is written for those of these aggregations, each once, in the order of the table."""
+        """Entries of the table for these aggregations, each once, in the order of the table."""
         return [each for name, each in self.aggregations.items() if name in built_ins]

@@ -42,7 +42,7 @@ def to_flink_sql(request: Request) -> Export:
 
 
 class _Windows(NamedTuple):
-    """What is written for a kind of window.
+    """The SQL for a kind of window.
 
     The watermark stays so far behind that a window closes where Kafka closes it: Flink fires once the watermark is at
     the window's end - 1 ms; there a session ends a gap after its last record.
@@ -81,7 +81,7 @@ def _time_windows(windows: TimeWindows, key: str, time: str) -> _Windows:
 
 
 class _Aggregate(NamedTuple):
-    """What is written for an aggregation: in the inner SELECT, in the outer one, its type, and what differs."""
+    """The SQL for an aggregation: in the inner SELECT, in the outer one, its type, and what differs."""
 
     inner: Callable[[Result], str]
     type: Callable[[Result], str]
@@ -101,7 +101,7 @@ def _number(result: Result) -> str:
 
 
 def _values(result: Result) -> str:
-    """FIRST_VALUE and LAST_VALUE cannot be merged, as sessions and HOP need it."""
+    """All values in an array, as FIRST_VALUE and LAST_VALUE cannot be merged, which sessions and HOP need."""
     name = sql_name(str(result.column))
     return f"ARRAY_AGG({name}) FILTER (WHERE {name} IS NOT NULL)"
 

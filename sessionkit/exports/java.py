@@ -29,7 +29,7 @@ _NEEDS = {"zeroOrOne": ("bool",), "least": ("isLess",), "greatest": ("isLess",)}
 
 
 class _Windows(NamedTuple):
-    """What is written for a kind of window."""
+    """The Java code for a kind of window."""
 
     name: str
     code: str
@@ -89,7 +89,7 @@ class _Field(NamedTuple):
 
 
 class _Aggregate(NamedTuple):
-    """What is written for an aggregation: its fields, by what follows the result's name in theirs.
+    """The Java code for an aggregation: its fields, by what follows the result's name in theirs.
 
     One field alone is what is sent; of several `function` makes it.
     """
@@ -187,7 +187,7 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
 
 
 def _helpers(code: str) -> str:
-    """The helpers that are called, and those that they call."""
+    """Code of the helpers that `code` calls, and of those that they call."""
     wanted = {name for name in (*READERS, *COMBINERS) if re.search(rf"(?<![\w.]){name}\(", code)}
     for name in tuple(wanted):
         wanted.update(_NEEDS.get(name, ()))
@@ -234,7 +234,7 @@ def _topology(
 
 
 def _extractor(request: Request, class_name: str) -> str:
-    """Kafka's own takes the record's timestamp, and stops at one before 1970."""
+    """The call that sets a timestamp extractor; "" for Kafka's own, which stops at a record from before 1970."""
     if request.reads_time:
         return f".withTimestampExtractor({class_name}::eventTime)"
     own = {"drop": "LogAndSkipOnInvalidTimestamp", "partition_time": "UsePartitionTimeOnInvalidTimestamp"}
@@ -273,7 +273,7 @@ _Fields: TypeAlias = "dict[str, tuple[str, dict[str, _Field]]]"  # by result: wh
 
 
 def _fields(request: Request) -> _Fields:
-    """The fields of the aggregate: called as their result, or, where it takes several, as no result is."""
+    """The fields of the aggregate: one is named as its result, several of one result as no result is named."""
     taken = {result.name for result in request.results}
     fields: _Fields = {}
     for result in request.results:
@@ -360,7 +360,7 @@ def _result(fields: _Fields) -> str:
 """
 
 
-# ---- what differs
+# ---- differences
 
 
 def _differences(request: Request, windows: _Windows, store: str, retention_ms: int) -> list[str]:

@@ -217,14 +217,14 @@ COMBINERS = {
 
 
 def suppress_call(suppression: Suppression | None) -> str:
-    """The buffer behind the aggregation."""
+    """The call of suppress behind the aggregation."""
     if suppression is None:
         return ""
     sizes = {"maxRecords": suppression.most_records, "maxBytes": suppression.most_bytes}
-    given = [f"{name}({size}L)" for name, size in sizes.items() if size is not None] or ["unbounded()"]
-    config = f"BufferConfig.{given[0]}"
-    if len(given) > 1:
-        config += f".with{given[1][0].upper()}{given[1][1:]}"
+    limits = [f"{name}({size}L)" for name, size in sizes.items() if size is not None] or ["unbounded()"]
+    config = f"BufferConfig.{limits[0]}"
+    if len(limits) > 1:
+        config += f".with{limits[1][0].upper()}{limits[1][1:]}"
     if suppression.is_limited and suppression.shuts_down:
         config += ".shutDownWhenFull()"
     if suppression.wait_ms is None:

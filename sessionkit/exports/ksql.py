@@ -44,7 +44,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
 
 
 class _Windows(NamedTuple):
-    """What is written for a kind of window."""
+    """The SQL for a kind of window."""
 
     name: str
     lengths: str
@@ -68,7 +68,7 @@ def _time_windows(windows: TimeWindows) -> _Windows:
 
 
 class _Aggregate(NamedTuple):
-    """What is written for an aggregation, and what differs."""
+    """The SQL for an aggregation, and what differs."""
 
     write: Callable[[Result], str]
     difference: str = ""
@@ -80,7 +80,7 @@ def _number(result: Result) -> str:
 
 
 def _mean(result: Result) -> str:
-    """AVG gives 0 where every value is null."""
+    """The mean, null where every value is null: there AVG alone would give 0."""
     return f"CASE WHEN COUNT({sql_name(str(result.column))}) > 0 THEN AVG(CAST({_number(result)} AS DOUBLE)) END"
 
 

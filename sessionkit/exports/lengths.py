@@ -70,7 +70,7 @@ def spark_interval(ms: int) -> str:
 
 
 def _in_units(ms: int, largest: str) -> list[tuple[int, str]]:
-    """The parts that make it up, the longest first."""
+    """The parts that make up a length of time, the longest first."""
     parts, units = [], list(_UNITS_MS)
     for unit in units[units.index(largest) :]:
         count, ms = divmod(ms, _UNITS_MS[unit])
@@ -80,7 +80,7 @@ def _in_units(ms: int, largest: str) -> list[tuple[int, str]]:
 
 
 def _in_one_unit(ms: int) -> tuple[int, str]:
-    """The whole of it in the largest unit that divides it."""
+    """A whole length of time in the largest unit that divides it."""
     if ms == 0:
         return 0, "second"
     return next((ms // length, unit) for unit, length in _UNITS_MS.items() if ms % length == 0)

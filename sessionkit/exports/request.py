@@ -73,7 +73,7 @@ class Request:
         return self.timestamp == "column"
 
     def value_types(self) -> dict[str, str]:
-        """What a record's value holds: its event time, unless it is its own, and the columns that are read."""
+        """The contents of a record's value: its event time, unless it is its own, and the columns that are read."""
         return ({self.plan.source.timestamp: _time_type(self.plan.source)} if self.reads_time else {}) | {**self.types}
 
     def free_name(self, name: str) -> str:
@@ -95,7 +95,7 @@ class Request:
     # ---- sentences that hold for every target
 
     def layout(self) -> list[str]:
-        """What the topic must look like."""
+        """The layout that the topic must have, in words."""
         keys = [quoted(key) for key in self.plan.source.keys]
         what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
         if len(keys) > 1:
@@ -197,19 +197,19 @@ def _refuse_own_forms(plan: Plan) -> None:
 
 
 def _column_types(plan: Plan, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
-    given = dict(types or {})
+    named = dict(types or {})
     columns = plan._value_columns()
-    for name, kind in given.items():
+    for name, kind in named.items():
         if name not in columns:
             what = "types may only name columns that are aggregated"
             raise InvalidArgument(problem(what, shorten(repr(name)), f"of {columns}"))
         one_of(f"the type of {shorten(repr(name))}", kind, tuple(TYPES))
     if plan.source.timestamp in columns:
-        given.setdefault(plan.source.timestamp, _time_type(plan.source))
+        named.setdefault(plan.source.timestamp, _time_type(plan.source))
     takes_text = [(each.columns, "string" in _takes(each)) for _, each in plan._aggregations]
     numbers = {column for columns, is_text in takes_text for column in columns if not is_text}
-    guessed = {name: "double" if name in numbers else "string" for name in columns if name not in given}
-    return {name: {**guessed, **given}[name] for name in columns}, tuple(guessed)
+    guessed = {name: "double" if name in numbers else "string" for name in columns if name not in named}
+    return {name: {**guessed, **named}[name] for name in columns}, tuple(guessed)
 
 
 def _time_type(source: Source) -> str:

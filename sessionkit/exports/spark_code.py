@@ -81,7 +81,7 @@ if __name__ == "__main__":
 
 
 class _Windows(NamedTuple):
-    """What is written for a kind of window.
+    """The PySpark code for a kind of window.
 
     The watermark stays so far behind that a window closes where Kafka closes it: Spark closes one whose end is not
     after the watermark; there a session ends a gap after its last record.
@@ -134,7 +134,7 @@ def _time_windows(windows: TimeWindows) -> _Windows:
 
 
 class _Aggregate(NamedTuple):
-    """What is written for an aggregation over a column, given as a literal, and what differs."""
+    """The PySpark code for an aggregation over a column, given as a literal, and what differs."""
 
     write: Callable[[str, Result], str]
     difference: Callable[[Request], str] = lambda request: ""
@@ -149,7 +149,7 @@ def _mean(column: str, result: Result) -> str:
 
 
 def _collect(column: str, result: Result) -> str:
-    """In a struct, as collect_list leaves out nulls."""
+    """The values as a list, collected in structs, as collect_list leaves out nulls."""
     return f'F.transform(F.collect_list(F.struct(F.col({column}).alias("v"))), lambda one: one["v"])'
 
 
@@ -257,6 +257,6 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
     else:
         words.append(windows.update_difference)
     words += windows.before_1970
-    told = [each.difference(request) for each in SPARK.used(request.built_ins)]
-    words += dict.fromkeys(filter(None, told))
+    notes = [each.difference(request) for each in SPARK.used(request.built_ins)]
+    words += dict.fromkeys(filter(None, notes))
     return words

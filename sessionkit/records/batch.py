@@ -37,7 +37,7 @@ _FLOAT, _LOOKED_AT = r"^-?\d\.\d{15,}[eE]\+?\d\d$", 1_000  # a number that takes
 
 
 class PythonObjects:
-    """A column of objects that Arrow cannot hold: as much of an Arrow array as Python functions need."""
+    """A column of objects that Arrow cannot hold, with those methods of Arrow's arrays that Python functions need."""
 
     type = pa.opaque(pa.null(), "python objects", "sessionkit")
 
@@ -160,7 +160,7 @@ class RecordBatch:
 
     @property
     def is_record(self) -> npt.NDArray[np.bool_]:
-        """True for each row that is a record, and not there for stream time alone."""
+        """True for each row that is a record, False for one that only moves stream time."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected < TICK
 
     @property
@@ -239,8 +239,8 @@ def batch_of(
     table = table if order is None else table.take(arrow_array(order))
     remarks: list[str] = [*opened.remarks]
     if is_a_value(source.timestamp):
-        said = f"The first line, with {shorten(repr(source.timestamp))}, is taken for names and looks like a record"
-        remarks.append(f"{said}; header=False in group_by_key (pandas: header=None) reads it as one.")
+        finding = f"The first line, with {shorten(repr(source.timestamp))}, is taken for names and looks like a record"
+        remarks.append(f"{finding}; header=False in group_by_key (pandas: header=None) reads it as one.")
     with rows_moved(order):
         (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
             lambda: (
@@ -281,13 +281,13 @@ def batch_of(
 
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
     """A sentence for each text key that begins with floats as Python writes them: their last digits may be lost."""
-    said = []
+    remarks = []
     for name in (name for name in keys if is_text_type(table[name].type)):
         texts = table[name].slice(0, _LOOKED_AT).cast(pa.large_string())
         for text in texts.filter(pc.match_substring_regex(texts, _FLOAT))[:1].to_pylist():
             got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
-            said.append(f"{got}: their last digits may be lost, so that one may stand for several.")
-    return said
+            remarks.append(f"{got}: their last digits may be lost, so that one may stand for several.")
+    return remarks
 
 
 def _rejection_remarks(rejected: npt.NDArray[np.uint8] | None, source: Source) -> list[str]:

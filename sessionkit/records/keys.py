@@ -63,13 +63,13 @@ def code_of_key(keys: pa.Array, key: object) -> int:
 
 
 def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp]:
-    """The codes of those of the wanted keys that are among these, rising."""
+    """The codes, in `keys`, of the wanted keys that occur there, rising."""
     codes = {place_among(keys, key) for key in wanted}
     return np.array(sorted(codes - {-1}), np.intp)
 
 
 def place_among(keys: pa.Array, key: object) -> int:
-    """The code of a key among these, -1 if it is none of them, as is a float that may have lost digits."""
+    """The code of `key` in `keys`; -1 if it is not there, or is a float that may have lost digits."""
     if isinstance(key, float | np.floating) and not (float(key).is_integer() and abs(float(key)) < EXACT_FLOATS):
         return -1
     try:
@@ -117,7 +117,7 @@ def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
 
 
 def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
-    """One dictionary with the values of all, and for each of them where its values are in it."""
+    """One dictionary with the values of all dictionaries, and for each of those the places of its values in it."""
     numbers = [arrow_array(np.arange(len(values), dtype=np.int32)) for values in dictionaries]
     each = [pa.DictionaryArray.from_arrays(*pair) for pair in zip(numbers, dictionaries, strict=True)]
     joined = pa.chunked_array(each).unify_dictionaries()
@@ -125,7 +125,7 @@ def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np
 
 
 def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] | None:
-    """Distinct integers and codes where they lie close together: a table of all is quicker than a hash of some."""
+    """Distinct integers and codes by a table of their span, quicker than a hash; None if the span is too wide."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
     lowest, highest = pc.min_max(column).as_py().values()

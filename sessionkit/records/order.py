@@ -15,9 +15,9 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
 
-MANY = 0.01  # of the records: so many late ones are worth a remark
-MANY_LATE = 10  # after one record that is far ahead: so many are worth one, too
-FEW = 0.01  # of the records: so many single ones can be ahead of all others
+MANY = 0.01  # share of late records that is worth a remark
+MANY_LATE = 10  # late records after one that is far ahead: so many are worth a remark, too
+FEW = 0.01  # share of the records that can be ahead of all others one by one
 NAMED = 3  # of them
 NEIGHBOURS = 25  # on each side of a record that may be ahead
 SPREADS = 3  # as far ahead of them as this many times their own spread
@@ -46,7 +46,7 @@ class Cause(NamedTuple):
     records: int = 0
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
-        """What happened to how many records, why, and the way; `dropped` is None before there is a grace."""
+        """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
         behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
         count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
         return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}"
@@ -110,7 +110,7 @@ def order_remarks(
 
 
 def _read_before(batch: RecordBatch, lag_ms: int, before_ms: npt.NDArray[np.int64] | None) -> Cause | None:
-    """A store that was beyond most of these records before the run: it may have read them."""
+    """The cause if a store was beyond most of these records before the run, as it may have read them; else None."""
     rows = np.flatnonzero(batch.usable)
     if before_ms is None or before_ms.max(initial=-1) < 0:
         return None
@@ -180,7 +180,7 @@ def _ahead(stream: _Stream) -> Cause | None:
 
 
 def _around(places: Rows, count: int) -> npt.NDArray[np.intp]:
-    """The places around each of these, a row each; of `count` in all."""
+    """The places around each of these places, one line for each; `count` is how many places there are."""
     return np.clip(places[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1), 0, count - 1)
 
 

@@ -1,4 +1,4 @@
-"""What an error calls a row: its number, unless only a part of the records is at hand, or they were sorted."""
+"""The name of a row in errors: its number, unless only a part of the records is at hand, or they were sorted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME: ContextVar[Callable[[int], str]] = ContextVar("row_name", default="row {}
 
 
 def row_name(row: int) -> str:
-    """What an error calls this row of the records at hand: "row 17", or "partition 2, offset 4403"."""
+    """The name of a row at hand in an error: "row 17", or "partition 2, offset 4403"."""
     return _NAME.get()(row)
 
 
@@ -31,7 +31,7 @@ def counted_rows(mask: npt.NDArray[np.bool_]) -> str:
 
 @contextmanager
 def rows_named(name: Callable[[int], str]) -> Iterator[None]:
-    """Has errors call a row what `name` says: whoever reads them does not know the number that it has here."""
+    """Has errors call a row what `name` says, as their readers do not know the number that the row has here."""
     token = _NAME.set(name)
     try:
         yield
@@ -41,7 +41,7 @@ def rows_named(name: Callable[[int], str]) -> Iterator[None]:
 
 @contextmanager
 def rows_moved(order: npt.NDArray[np.intp] | None) -> Iterator[None]:
-    """Has errors call each row what the row was called that was moved to its place; None moves nothing."""
+    """Has errors call each row by the name of the row that `order` moved to its place; None moves nothing."""
     before = _NAME.get()
     with rows_named(before if order is None else lambda row: before(int(order[row]))):
         yield

@@ -108,18 +108,18 @@ class Source:
 
     @property
     def text_form(self) -> dict[str, Any]:
-        """How the lines of text files are read."""
+        """Arguments for reading the lines of text files."""
         return {"separator": self.separator, "header": self.header}
 
     @property
     def format_with_year(self) -> tuple[str, str]:
-        """The format of the texts once the year is in front of them that they lack, and this year, or ""."""
+        """The format for texts with this year put in front, and the year; (the format, "") if they have a year."""
         form = (self.format or "").strip("[] ")
         year = re.match(r"(\d{4}) (?!.*%[YyGcx])", form)
         return (form, "") if year is None else ("%Y" + form[4:], form[:4])
 
     def _check_idle(self) -> None:
-        """The rule for idle partitions needs a clock, partitions, and an order that is not made up afterwards."""
+        """Refuses `idle_after=` without a clock or partitions, or with an order that is made up afterwards."""
         if self.idle_after is None:
             if self.arrival is not None:
                 want = 'idle_after="10m" as well, or leave arrival= out'
@@ -181,7 +181,7 @@ class Source:
 
     @property
     def taken_names(self) -> frozenset[str]:
-        """What no aggregation can be called, as results have columns of these names."""
+        """Names that no aggregation can have, as columns of the results have them."""
         if self.times == "ms":
             return TAKEN
         return TAKEN | TAKEN_BY_TIMES | {shown_key(name) for name in self.keys}

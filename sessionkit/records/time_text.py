@@ -20,7 +20,7 @@ _OFFSET = r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?"
 _ZONE = rf"(?:[Zz]|UTC|GMT|{_OFFSET})"
 _TIME = rf"^\s*{_DAY}(?:[Tt ]\s*{_CLOCK}\s*{_ZONE}?)?\s*$"
 _WITH_ZONE = rf"[Tt ]\s*{_CLOCK}\s*{_ZONE}\s*$"
-# What people write and Arrow does not read: (what is found, what it becomes).
+# Forms that people write and Arrow does not read: (pattern, replacement).
 _WRITTEN_OTHERWISE = (
     (r"^\s*(\S{10})[Tt ]\s*(\S.*)$", r"\1T\2"),
     (r"\s*(?:[Zz]|UTC|GMT)\s*$", "Z"),
@@ -162,7 +162,7 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
 
 
 def shown_in_utc(text: str) -> list[str]:
-    """What is to be said of a text, or a line, with a time and its offset."""
+    """The remark that times with an offset are shown in UTC, for a text or line with such a time; else none."""
     offset = re.search(rf"[Tt ]{_CLOCK}({_OFFSET})(?![\d-])", text)
     if offset is None or not offset[1].strip("+-0:"):
         return []
@@ -192,7 +192,7 @@ def formats_for(first: str, *others: str) -> list[str]:
 
 
 def _orders(text: str) -> list[str]:
-    """In which order the numbers of a text may be day, month and year."""
+    """Orders of day, month and year that the numbers of a text allow, in directives such as "dmY"."""
     if (found := _NUMBERS.fullmatch(text)) is None:
         return []
     first, mark, *rest = found.groups()[:4]

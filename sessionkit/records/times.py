@@ -86,7 +86,7 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArr
 
 
 def lacks_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks: list[str]) -> bool:
-    """True for a column of times that are those of some clock, and no zone says of which: dates, or without an offset.
+    """True for a column of times that have no zone: dates, or times of a clock without an offset.
 
     Of text a few rows are looked at; `remarks` gets a sentence on each way of writing times that was recognised.
     """
@@ -157,15 +157,15 @@ def _inferred(
     rows = np.flatnonzero(first != second)
     if not len(rows):
         return earliest
-    told = first.copy()
+    instants = first.copy()
     for group in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
         back = np.flatnonzero(np.diff(first[group]) < 0) + 1
         if len(back) != 1:
             what = "that clocks showed twice, and the order of the rows does not tell which is meant"
             want = 'rows in order of time around the change, or ambiguous="earliest" or "latest"'
             raise _unresolved(column, int(group[0 if not len(back) else back[1]]), source, what, want)
-        told[group[back[0] :]] = second[group[back[0] :]]
-    return pa.chunked_array([arrow_array(told, is_null(column) if column.null_count else None).cast(earliest.type)])
+        instants[group[back[0] :]] = second[group[back[0] :]]
+    return pa.chunked_array([arrow_array(instants, is_null(column) if column.null_count else None).cast(earliest.type)])
 
 
 def _is_read(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> bool:
@@ -230,13 +230,13 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
     if fits or way:
         rest = f"; as {fits[0]} it would not" if fits else f", and the numbers look like dates; {way}"
-        said = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100{rest}"
-        warnings.warn(said, stacklevel=level_of_user())
+        finding = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100{rest}"
+        warnings.warn(finding, stacklevel=level_of_user())
     return source.unit
 
 
 def is_plausible(value: float, unit: str) -> bool:
-    """True if so many units since 1970 lie between 1990 and 2100."""
+    """True if `value` units after 1970 lie between 1990 and 2100."""
     return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
 
 
@@ -254,7 +254,7 @@ def _refuse_bad(
 
 
 def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int64] | None:
-    """The milliseconds of times that are so much finer, without a copy of them as one; None where one is negative."""
+    """The times in milliseconds, of which each is `finer` units, made chunk by chunk; None where one is negative."""
     scaled, at = np.empty(len(numbers), np.int64), 0
     for chunk in numbers.chunks:
         part = scaled[at : at + len(chunk)]

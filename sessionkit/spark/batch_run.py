@@ -45,7 +45,7 @@ BATCH_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
+SAMPLE_RECORDS = 1_000  # records that show the type which a Python function returns
 
 
 def start(plan: Plan, df: Any, deployment: object, store: object, retention: Duration | None) -> SparkRun:
@@ -80,7 +80,7 @@ def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
 
 @answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
 class SparkRun(SparkReading):
-    """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
+    """The run of a plan over a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
     in a run `by_key()` that task only distributes them. Where the input is Parquet files whose row groups hold one

@@ -94,9 +94,9 @@ def open_checkpoint(*, checkpoint: str | os.PathLike[str], batch: int | None = N
     of, states = read_checkpoint(checkpoint, batch)
     store = store_class(DEFAULT_KIND, of)(name="checkpoint")
     for state in states:
-        held, snapshots = state.take_all()
-        if held is not None:
-            store.commit(held.take(np.empty(0, np.intp)), held, snapshots)
+        columns, snapshots = state.take_all()
+        if columns is not None:
+            store.commit(columns.take(np.empty(0, np.intp)), columns, snapshots)
     return ReadOnlyStore(store)
 
 
@@ -147,9 +147,9 @@ def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str
         commits = folder / "commits"
         if (folder / "state").is_dir() and (commits if batch is None else commits / str(batch)).exists():
             is_sure = type(error).__module__ == "py4j.protocol" or "INVALID_CONF_VALUE" in str(error)
-            told = (damage if is_sure else damage_told)(str(error), str(folder))  # Java's own, such as of a broken log
-            if told is not None:
-                raise told from None
+            found = (damage if is_sure else damage_told)(str(error), str(folder))  # Java's own, such as of a broken log
+            if found is not None:
+                raise found from None
         want = "the checkpointLocation of a query that sessionkit runs, and one of its committed micro-batches"
         got = f"{os.fspath(checkpoint)}, batch {'the last' if batch is None else batch} ({shorten(error, 120)})"
         raise InvalidArgument(problem("there is no state to read", got, want)) from None

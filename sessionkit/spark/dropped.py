@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Beside the columns of `dropped()`; the close time is a time, as the others are.
 ADDED = ("lateness_ms", "close_time_ms", "record")
 TIMES_OF_DROPPED = {**TIMES, "close_time_ms": "close_time"}
-# What is said of a dropped record in the headers of a record of Kafka; those that are null are left out.
+# Facts on a dropped record that go into the headers of a Kafka record; those that are null are left out.
 HEADERS = (
     *("reason", "lateness_ms", "close_time_ms", "closed_by", "enough_grace_ms", "window_start_ms", "window_end_ms"),
     *("partition", "offset", "timestamp_ms", "stream_time_ms"),
@@ -39,7 +39,7 @@ _JSON = {
 
 
 def record_as_it_came(df: DataFrame, source: Source) -> Column:
-    """What the value of each record was: one column of `df`, or a struct of those that are its value.
+    """The value of each record as it was: one column of `df`, or a struct of those that are its value.
 
     A column "value" of text or bytes beside "partition", "offset" and "timestamp" is a value that `sk.from_kafka` did
     not take apart. Else the value is all columns but those that a record of Kafka has beside its value: the plan's
@@ -124,19 +124,19 @@ def shown_output(rows: DataFrame, form: SparkForm | None) -> DataFrame:
 
 
 def headers_of(rows: DataFrame) -> Column:
-    """What is said of each row, as headers of a record of Kafka: text in UTF-8, numbers in decimal."""
+    """The facts on each row as headers of a Kafka record: text in UTF-8, numbers in decimal."""
     from pyspark.sql import functions as F
 
-    said = [
+    headers = [
         F.struct(F.lit(name).alias("key"), F.encode(column(name).cast("string"), "UTF-8").alias("value"))
         for name in HEADERS
         if name in rows.columns
     ]
-    return F.filter(F.array(*said), lambda header: header["value"].isNotNull())
+    return F.filter(F.array(*headers), lambda header: header["value"].isNotNull())
 
 
 def _as_value(rows: DataFrame) -> Column:
-    """Text or bytes as they are, a struct as JSON; null where all of it is null, as in a record without a value."""
+    """The record as a value: text or bytes as they are, a struct as JSON; null where all of the struct is null."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 

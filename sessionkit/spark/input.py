@@ -163,7 +163,7 @@ class SparkInput:
 
 
 def _check_types(schema: pa.Schema, source: Source) -> None:
-    """Refuses what only local records are turned into keys and times of, as other tasks would have other types."""
+    """Refuses types that only local records can be keys and times of: other tasks would infer other types."""
     for name in source.keys:
         kind = schema.field(name).type
         if (
@@ -181,7 +181,7 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
 
 
 def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *, takes_format: bool = False) -> None:
-    """Refuses what only local records can be read by.
+    """Refuses options that only records read in this process can have.
 
     Raises:
         NotBuilt: with what does the same on Spark.

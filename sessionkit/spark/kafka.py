@@ -177,7 +177,7 @@ def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped:
 
 
 def _partition(key: Column, partitions: int) -> Column:
-    """Where a topic with so many partitions has a key; null where there is none."""
+    """The partition of each key in a topic with `partitions` partitions; null where there is no key."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     def places(keys: pa.Array) -> pa.Array:
@@ -216,7 +216,7 @@ def _read(name: str, form: str) -> Column:
 
 
 def _refusal(name: str, want: str) -> Column:
-    """Raises for the row, with its place."""
+    """A column that raises an error with the place of the row."""
     from pyspark.sql import functions as F
 
     place = F.format_string("offset %d of partition %d", column("offset"), column("partition"))
@@ -257,7 +257,7 @@ def _key_bytes(key: Column, kind: str) -> Column:
 
 
 def _long_bytes(number: Column) -> Column:
-    """8 bytes, the highest first."""
+    """An integer as 8 bytes, the highest first."""
     from pyspark.sql import functions as F
 
     return F.unhex(F.lpad(F.hex(number), 16, "0"))

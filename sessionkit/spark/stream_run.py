@@ -46,7 +46,7 @@ _RECORDS = "dropped records"  # the view "dropped" with each record as it came
 
 
 class _Target(NamedTuple):
-    """Which rows and columns of the events go where."""
+    """Some rows and columns of the events, and the function that writes them."""
 
     rows: str
     names: list[str]
@@ -55,7 +55,7 @@ class _Target(NamedTuple):
 
 @answers_calls("run", elsewhere=(Run, "plan.run(data)"))
 class StreamRun(SparkInput):
-    """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
+    """The run of a plan over a stream: streaming DataFrames, to be written with Spark's own `writeStream`.
 
     Each source partition is one group of Spark's state, with its own stream time, whatever the micro-batches are. The
     results of a query over all its micro-batches are those of a local run over the same records, in the same order for
@@ -183,8 +183,8 @@ class StreamRun(SparkInput):
         """
         from sessionkit.spark.query.listener import listener_of
 
-        given = {"events": events, "changelog": changelog, "finals": finals, "dropped": dropped}
-        sinks = {view: sink for view, sink in given.items() if sink is not None}
+        named = {"events": events, "changelog": changelog, "finals": finals, "dropped": dropped}
+        sinks = {view: sink for view, sink in named.items() if sink is not None}
         if not sinks:
             raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
         if every is not None and available_now:
@@ -291,7 +291,7 @@ class StreamRun(SparkInput):
 
     @cached_property
     def _name(self) -> str:
-        """Of this run's files in shared memory, which go with this process."""
+        """The name of this run's files in shared memory, which go with this process."""
         name = uuid.uuid4().hex
         atexit.register(SharedFiles(name).remove)
         return name
@@ -312,7 +312,7 @@ class StreamRun(SparkInput):
         return "what <> 'dropped'", list(self._empty._changelog)
 
     def _put(self, sinks: Mapping[str, Sink], checkpoint: str) -> Write:
-        """Writes a micro-batch to each of its places: of dropped records also what they came with."""
+        """A function that writes a micro-batch to each sink, and with dropped records the records as they came."""
         views = {view: _RECORDS if view == "dropped" else view for view in sinks}
         spark = self._frame.sparkSession
         targets = [_Target(*self._rows_of(views[view]), _writer(sinks[view], checkpoint, spark)) for view in sinks]
@@ -331,7 +331,7 @@ class StreamRun(SparkInput):
             )
 
     def _prepare_session(self) -> None:
-        """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
+        """Has Spark keep state in RocksDB, which Spark 4 needs for state of any kind, and listens to the queries."""
         from sessionkit.spark.query.listener import listener_of
 
         spark = self._frame.sparkSession

@@ -47,10 +47,10 @@ def readable_errors() -> Iterator[None]:
     except SessionkitError:
         raise
     except Exception as error:
-        ours = _ours(str(error)) or damage_told(str(error))
-        if ours is None:
+        refusal = _ours(str(error)) or damage_told(str(error))
+        if refusal is None:
             raise
-        raise ours from None
+        raise refusal from None
 
 
 def _ours(text: str) -> SessionkitError | None:
@@ -92,12 +92,12 @@ class SparkForm(NamedTuple):
         return df.select(*columns)
 
     def shown_names(self, names: Sequence[str], times: Mapping[str, str] = TIMES) -> list[str]:
-        """What `shown` calls columns of these names."""
+        """The names that columns of these names have in `shown`."""
         keys = [shown_key(name) for name, _ in self.keys]
         return [shown for name in names for shown in (keys if name == "key" else [times.get(name, name)])]
 
     def inside(self, df: DataFrame) -> DataFrame:
-        """What `shown` made, as it was: the joined key, and times in milliseconds."""
+        """The frame before `shown`: with the joined key, and times in milliseconds."""
         from pyspark.sql import functions as F
 
         names = {name: inner for inner, name in TIMES.items()}

@@ -72,5 +72,5 @@ def _holds(kind: pa.DataType, value: Any) -> bool:
 
 
 def _entries(kind: pa.DataType, value: Any) -> Any:
-    """Arrow takes a map as its entries."""
+    """A map as its entries, which is how Arrow takes it; any other value as it is."""
     return list(value.items()) if pa.types.is_map(kind) and isinstance(value, dict) else value

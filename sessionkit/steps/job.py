@@ -20,7 +20,7 @@ STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and i
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to do with the records, as a value that can travel to another process."""
+    """A task on the records, as a value that can travel to another process."""
 
     columns: tuple[str, ...]  # names of the columns, in the order in which they come
     source: Source
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def holds(self) -> str:
-        """What the state is of: "sessions" or "windows"."""
+        """The kind of the state's contents: "sessions" or "windows"."""
         return self.windows.holds
 
     @property

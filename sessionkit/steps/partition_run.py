@@ -49,7 +49,7 @@ def run_job(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:
     """(partition, its next records): small batches joined, and cut where the partition changes."""
-    held: list[pa.RecordBatch] = []
+    pieces: list[pa.RecordBatch] = []
     number, count, size = -1, 0, 0
     for batch in batches:
         if not batch.num_rows:
@@ -57,16 +57,16 @@ def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iter
         numbers = batch.column(name).to_numpy(zero_copy_only=False)
         cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
         for begin, end in pairwise(cuts):
-            if held and (numbers[begin] != number or count >= step_records or size >= STEP_BYTES):
-                yield number, pa.Table.from_batches(held)
-                held, count, size = [], 0, 0
+            if pieces and (numbers[begin] != number or count >= step_records or size >= STEP_BYTES):
+                yield number, pa.Table.from_batches(pieces)
+                pieces, count, size = [], 0, 0
             piece = batch.slice(begin, end - begin)
             number = numbers[begin]
-            held.append(piece)
+            pieces.append(piece)
             count += piece.num_rows
             size += piece.nbytes
-    if held:
-        yield number, pa.Table.from_batches(held)
+    if pieces:
+        yield number, pa.Table.from_batches(pieces)
 
 
 class PartitionRun:
@@ -118,7 +118,7 @@ class PartitionRun:
 
 
 class _Everything:
-    """A state of which every session is wanted, whatever the records."""
+    """A state that loads all of its windows, whatever the records."""
 
     def __init__(self, state: ColumnState) -> None:
         self.snapshot, self.commit = state.snapshot, state.commit
@@ -129,7 +129,7 @@ class _Everything:
 
 
 def _none_of(batch: RecordBatch) -> RecordBatch:
-    """No records, but the partition and the columns of `batch`."""
+    """An empty batch with the partition and the columns of `batch`."""
     return RecordBatch(
         keys=batch.keys[:0],
         key=batch.key[:0],

@@ -56,7 +56,7 @@ class TableView:
 
 
 class ChangelogView(View):
-    """What goes downstream, in order."""
+    """Results that go downstream, in order."""
 
     needs_trace, needs_values = True, True
 
@@ -130,7 +130,7 @@ class WindowsView:
 
 
 class EventsView(View):
-    """What goes downstream and what was dropped, together, in order of the records."""
+    """Results that go downstream and dropped records, together, in order of the records."""
 
     needs_trace, needs_values = True, True
 
@@ -212,14 +212,14 @@ VIEWS: dict[str, Callable[[Job], View]] = {
 
 
 def counts_of(outcome: Outcome, job: Job) -> dict[str, int]:
-    """What a step adds to the counters of `Run.metrics()`, but for those of windows: later steps go on with them."""
+    """Counts that a step adds to `Run.metrics()`, but for those of windows: later steps go on with them."""
     finals = tables.final_count(outcome) if job.strategy == "on_window_close" else 0
     seen = tables.metrics(outcome, finals, 0, null_values=not job.windows.takes_null_values)
     return {name: count for name, count in seen.items() if name not in WHOLE}
 
 
 def windows_change(outcome: Outcome, windows: WindowKind) -> dict[str, int]:
-    """What a step adds to the counters of windows: those that it left behind, less those that it found in its state.
+    """Counts that a step adds for windows: those that it left behind, less those that it found in its state.
 
     Windows that it did not load are as they were: whatever its clock closes it has loaded.
     """
@@ -238,7 +238,7 @@ def windows_change(outcome: Outcome, windows: WindowKind) -> dict[str, int]:
 
 
 def trace_of(outcome: Outcome) -> Trace:
-    """The trace, which this run was told to keep."""
+    """The trace of a run that was told to keep it."""
     assert outcome.kept_trace is not None
     return outcome.kept_trace
 

@@ -49,8 +49,8 @@ def check_settings(store: str, held: Mapping[str, Any], asked: Mapping[str, Any]
     """Refuses to open a store with other settings than those it was made with."""
     differing = [name for name, value in asked.items() if held.get(name) != value]
     if differing:
-        told = [(_WORDS[name], _setting(name, held.get(name)), _setting(name, asked[name])) for name in differing]
-        raise mismatch(store, [f"{word} {old}, not {new}" for word, old, new in told])
+        changes = [(_WORDS[name], _setting(name, held.get(name)), _setting(name, asked[name])) for name in differing]
+        raise mismatch(store, [f"{word} {old}, not {new}" for word, old, new in changes])
 
 
 def _setting(name: str, value: Any) -> str:

@@ -53,7 +53,7 @@ class Snapshot(NamedTuple):
     last_arrival_ms: int = -1  # of its records, by the clock that a plan with `idle_after=` names; -1: it names none
 
     def noted(self) -> tuple[int, ...]:
-        """It as stores write it: without an arrival where there is none, as before there was such a clock."""
+        """The snapshot as stores write it: without an arrival if it has none, as older versions wrote it."""
         return self[:3] if self.last_arrival_ms < 0 else self
 
 
@@ -121,7 +121,7 @@ def rows_of(columns: SessionColumns | FixedColumns) -> npt.NDArray[np.int64]:
     return np.full(len(columns.start_ms), -1) if columns.rows is None else columns.rows
 
 
-# What a store holds, "sessions" or "windows" (time and sliding ones), and what that is as columns.
+# The contents of a store, "sessions" or "windows" (time and sliding ones), and their class as columns.
 COLUMNS: Mapping[str, Callable[..., SessionColumns | FixedColumns]] = {
     "sessions": SessionColumns,
     "windows": FixedColumns,
@@ -137,7 +137,7 @@ def no_columns(of: str, key_type: pa.DataType, names: Iterable[str]) -> Any:
 
 
 class BulkStore(Protocol):
-    """What a kernel needs of a store: windows in and out as columns, and how far each partition was read.
+    """The part of a store that a kernel needs: windows in and out as columns, and how far each partition was read.
 
     A store of sessions gives and takes `SessionColumns`, one of time and sliding windows `FixedColumns`.
     """
@@ -156,7 +156,7 @@ class BulkStore(Protocol):
 
 
 class Store(Protocol):
-    """What every store offers, and the record cache in front of one as well."""
+    """The calls that every store offers, and the record cache in front of one as well."""
 
     holds: ClassVar[str]  # what is in it: "sessions" or "windows"
 
@@ -233,7 +233,7 @@ class TaskStore(Store, Protocol):
         """Takes over how far a run came, whose windows were written already; `names` are those of its results."""
 
     def all_or_nothing(self) -> AbstractContextManager[None]:
-        """What is done inside stays only if nothing raises; one may lie in another."""
+        """Keeps what is done inside the block only if nothing raises; one block may lie in another."""
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Notes what the windows in it are, and refuses others from then on."""
@@ -247,7 +247,7 @@ class PlanStore(BulkStore, TaskStore, Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in errors."""
+        """The store's name in errors."""
 
     @property
     def read_partitions(self) -> list[int]:
@@ -263,7 +263,7 @@ class PlanStore(BulkStore, TaskStore, Protocol):
 # ---- the kinds that there are
 
 STORE_KINDS: dict[tuple[str, str], Callable[..., PlanStore]] = {}  # (kind, one of HOLDS)
-READ_ONLY_KINDS: dict[str, Callable[..., Any]] = {}  # what they hold is told by what they read
+READ_ONLY_KINDS: dict[str, Callable[..., Any]] = {}  # their contents follow from what they read
 C = TypeVar("C", bound=Callable[..., PlanStore])
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -38,7 +38,7 @@ class SharedStore:
 
 
 def _own_members(store: type[SharedStore]) -> list[tuple[str, Any]]:
-    """What a class of stores says itself or has from classes that are none, as far as others may call it."""
+    """Members that a class of stores defines, or has from classes that are no stores, if others may call them."""
     found: dict[str, tuple[type, Any]] = {}
     for origin in reversed(store.__mro__):  # the nearest one counts
         found |= {name: (origin, member) for name, member in vars(origin).items()}

@@ -129,9 +129,9 @@ def kind_of(store: object) -> str | None:
 
 
 def such_as(of: str | None = None) -> str:
-    """What to give where a store is wanted, in errors."""
-    held = "" if of is None else f', of="{of}"'
-    return f'such as sk.open_store("{DEFAULT_KIND}", "clicks-store"{held})'
+    """The call of `open_store` that errors give as an example."""
+    contents = "" if of is None else f', of="{of}"'
+    return f'such as sk.open_store("{DEFAULT_KIND}", "clicks-store"{contents})'
 
 
 def _load(kind: str, of: str) -> None:

@@ -55,7 +55,7 @@ def window_place(raw: bytes, window: StoredWindow) -> Place:
 
 
 def time_of(stored: Stored) -> int:
-    """The time that a store keeps it by: a session's end, a window's start."""
+    """The time by which a store keeps a window: a session's end, another window's start."""
     return stored.window_end_ms if isinstance(stored, StoredSession) else stored.window_start_ms
 
 
@@ -96,7 +96,7 @@ def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[i
 
 
 def while_open(check: Callable[[], object], found: Iterable[Any]) -> Iterator[Any]:
-    """What was found, one by one, where `check` raises as soon as a store is closed."""
+    """The items found, one by one; `check` raises as soon as the store is closed."""
     check()
     for each in found:
         yield each

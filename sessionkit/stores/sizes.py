@@ -1,4 +1,4 @@
-"""What Kafka counts as bytes: of a value, of a record's whereabouts, and of lengths that people write as "10MB"."""
+"""Sizes in bytes as Kafka counts them: of a value, of where a record stood, and of lengths written as "10MB"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 
-TOPIC = "input"  # what the exported class reads, too
+TOPIC = "input"  # the topic of the exported class, too
 RECORD_BYTES = 8 + 8 + 4 + len(TOPIC)  # timestamp, offset, partition, topic: ProcessorRecordContext
 _UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3}
 _TEXT = re.compile(r"\s*(\d+)\s*(b|kb|mb|gb)\s*", re.IGNORECASE)

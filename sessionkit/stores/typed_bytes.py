@@ -109,7 +109,7 @@ def _write_parts(out: bytearray, value: Any, depth: int) -> None:
 
 
 def pieces_around_numbers(value: Any) -> list[bytes] | None:
-    """What `pack_value` writes before, between and behind the numbers of a value; None if it holds anything else.
+    """Pieces that `pack_value` writes around the numbers of a value; None if it holds anything but numbers.
 
     Numbers are int, float or None, alone or in tuples and dicts.
 
@@ -162,7 +162,7 @@ def _unsupported(value: Any) -> UnsupportedData:
 def _shown(value: Any) -> str:
     try:
         return repr(value)
-    except Exception:  # it is somebody else's object, or too deep
+    except Exception:  # raised by an object of a class of its own, or by deep nesting
         return "…"
 
 
@@ -276,7 +276,7 @@ class Layout:
         )
 
     def around_key(self, places: PlaceColumns, by_time: bool) -> tuple[Bytes, Bytes]:
-        """What stands before and behind the key in each place's bytes, as matrices with a row for each place."""
+        """The bytes before and behind the key in each place's bytes, as matrices with a row for each place."""
         times, none = _times(places.time_ms), np.empty((len(places.time_ms), 0), np.uint8)
         if not self.has_end:
             sequence = np.zeros((len(times), len(_SEQUENCE)), np.uint8)
@@ -291,17 +291,17 @@ class Layout:
 
     def from_around_key(self, before: Bytes, behind: Bytes, by_time: bool) -> tuple[Times, Times]:
         """(start, time) of each place, from what `around_key` gave."""
-        held = before if by_time else behind
-        time_ms = _from_times(held[:, :8])
-        return (_from_times(held[:, 8:]) if self.has_end else time_ms), time_ms
+        times = before if by_time else behind
+        time_ms = _from_times(times[:, :8])
+        return (_from_times(times[:, 8:]) if self.has_end else time_ms), time_ms
 
     def fields_of(self, stored: Any) -> tuple[Any, ...]:
-        """What is written of it beside its place."""
+        """The fields of a stored window that are written beside its place."""
         times = () if self.has_end else (int(stored.timestamp_ms),)
         return (*times, int(stored.opened_by), int(stored.closed_by), int(stored.rows), stored.aggregate)
 
     def stored(self, place: Place, key: Any, fields: tuple[Any, ...]) -> Stored:
-        """The session, or the window, that was written so; an older one without the number of its rows."""
+        """The session or window with this place and these fields; an older one lacks the number of its rows."""
         *numbers, aggregate = fields
         if self.has_end:
             return StoredSession(place.start_ms, place.time_ms, aggregate, key, *numbers)

@@ -38,7 +38,7 @@ class Entry(NamedTuple, Generic[Item]):
 
 
 class Full(Exception):
-    """The buffer holds more than it may, which stops the application: so many records, so many bytes."""
+    """Raised where the buffer holds more records or bytes than it may, which stops the application."""
 
     def __init__(self, records: int, size: int) -> None:
         super().__init__(records, size)
@@ -46,7 +46,7 @@ class Full(Exception):
 
 
 class TimeOrderedBuffer(Generic[Item]):
-    """What waits in one partition, by its place in time and then by the bytes of its windowed key.
+    """Results that wait in one partition, by their place in time and then by the bytes of their windowed key.
 
     Args:
         waits_ms: how far the largest timestamp of the results that came has to be past a place.
@@ -66,7 +66,7 @@ class TimeOrderedBuffer(Generic[Item]):
         return len(self._entries)
 
     def put(self, raw: bytes, entry: Entry[Item], *, end_ms: int, timestamp_ms: int) -> Iterator[Item]:
-        """Takes a result in; what goes out after it.
+        """Takes a result in; gives those that go out after it.
 
         Args:
             raw: its windowed key. A window that waits already keeps its place.
@@ -89,7 +89,7 @@ class TimeOrderedBuffer(Generic[Item]):
             yield from self._first_out()
 
     def committed(self) -> TimeOrderedBuffer[Item]:
-        """Notes a commit; the buffer as a task has it that is started again after this: with a clock that starts anew.
+        """Notes a commit; gives the buffer of a task that is started again after it, with a clock that starts anew.
 
         A commit writes to the changelog what has changed since the last one. A window that went out and came again
         meanwhile is written once, and its restored entry lies where the one before lay.
@@ -107,7 +107,7 @@ class TimeOrderedBuffer(Generic[Item]):
         return twin
 
     def held(self) -> list[Item]:
-        """What waits, in the order in which it would go out."""
+        """The results that wait, in the order in which they would go out."""
         return [entry.item for entry in self._entries.values()]
 
     def _first_out(self) -> Iterator[Item]:

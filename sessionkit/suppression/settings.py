@@ -34,17 +34,17 @@ class Suppression:
 
     @property
     def is_final(self) -> bool:
-        """One result a window goes out, and none that was withdrawn."""
+        """True if one result a window goes out, and none that was withdrawn."""
         return self.wait_ms is None
 
     @property
     def can_fail(self) -> bool:
-        """A full buffer ends the run."""
+        """True if a full buffer ends the run."""
         return self.shuts_down and self.is_limited
 
     @property
     def is_limited(self) -> bool:
-        """The buffer has room for so much only."""
+        """True if the room of the buffer is limited."""
         return self.most_records is not None or self.most_bytes is not None
 
     def waits_ms(self, windows: WindowKind) -> int:
@@ -52,26 +52,26 @@ class Suppression:
         return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
 
     def is_over(self, records: int, size: int) -> bool:
-        """More than fits into the buffer."""
+        """True if this is more than fits into the buffer."""
         most_records = INT64_MAX if self.most_records is None else self.most_records
         return records > most_records or size > (INT64_MAX if self.most_bytes is None else self.most_bytes)
 
     def code(self) -> str:
-        """The call that says so."""
+        """The call of `suppress` with these settings."""
         options = {"max_records": self.most_records, "max_bytes": self.most_bytes}
         if not self.is_final and self.shuts_down:
             options["when_full"] = "shut_down"  # type: ignore[assignment]
-        given = [literal(UNTIL[0] if self.wait_ms is None else UNTIL[1])]
+        arguments = [literal(UNTIL[0] if self.wait_ms is None else UNTIL[1])]
         if self.wait_ms is not None:
-            given.append(literal(duration_code(self.wait_ms)))
-        given += [f"{name}={literal(value)}" for name, value in options.items() if value is not None]
-        return f".suppress({', '.join(given)})"
+            arguments.append(literal(duration_code(self.wait_ms)))
+        arguments += [f"{name}={literal(value)}" for name, value in options.items() if value is not None]
+        return f".suppress({', '.join(arguments)})"
 
 
 def suppression(
     until: Until, wait: Duration | None, max_records: int | None, max_bytes: int | None, when_full: WhenFull | None
 ) -> Suppression:
-    """What `Plan.suppress` was given, checked.
+    """The arguments of `Plan.suppress`, checked.
 
     Raises:
         InvalidArgument: a time limit without a time, a time without a limit, or a size that is none.

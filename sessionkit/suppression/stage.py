@@ -101,7 +101,7 @@ NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_
 
 
 class Waiting(NamedTuple):
-    """What waits: its rows of the changelog, by partition in the order in which they would go out, and their places."""
+    """Results that wait: their rows of the changelog, by partition in the order in which they go out, with places."""
 
     columns: Mapping[str, Column]
     place_ms: Numbers
@@ -127,7 +127,7 @@ class Suppressor:
 
     @property
     def most_records(self) -> int:
-        """The most of any partition."""
+        """How many results waited at once in any partition, at most."""
         return max(self.most_in_each.values(), default=0)
 
     def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
@@ -147,9 +147,9 @@ class Suppressor:
         out, after, stopped = [], [], []
         first, order = grouped(code, len(partitions))
         for number, partition in enumerate(partitions.tolist()):
-            mine = order[first[number] : first[number + 1]]
-            of_before = int(np.searchsorted(mine, carried))
-            full, sent_rows, sent_at = self._partition(partition, mine, of_before, rows, place, held, key_place)
+            of_partition = order[first[number] : first[number + 1]]
+            of_before = int(np.searchsorted(of_partition, carried))
+            full, sent_rows, sent_at = self._partition(partition, of_partition, of_before, rows, place, held, key_place)
             stopped += [(full, partition)] if full >= 0 else []
             out.append(sent_rows)
             after.append(sent_at)
@@ -251,10 +251,10 @@ def _whole(parts: list[Numbers]) -> Numbers:
 def buffer_full(
     settings: Suppression, partition: int, offset: int, records: int, size: int | None = None
 ) -> BufferFull:
-    """The buffer of a partition is full at this record, which stops the application."""
+    """The error for a buffer that is full at this record, which stops the application."""
     limits = {"max_records": settings.most_records, "max_bytes": settings.most_bytes}
-    given = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
-    what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {given}"
+    room = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
+    what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {room}"
     want = "more room, a shorter grace, or no limit; nothing of this run was committed"
     got = plural(records, "result") if size is None else f"{plural(records, 'result')} of {plural(size, 'byte')}"
     return BufferFull(problem(what, got, want))

@@ -1,1 +1,1 @@
-"""What was decided, as columns, and the laws that hold for it."""
+"""The decisions of a run as columns, and the laws that hold for them."""

@@ -222,8 +222,8 @@ def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDAr
         unsorted = np.empty((int(ends[span[1]] - ends[span[0]]) // SMALL_PLACE, 2), np.int64)
         left = _order_within(places_of, time, ends, *span, following, order, unsorted)
         for begin, end in unsorted[:left].tolist():
-            mine = order[begin:end]
-            mine[:] = mine[_by_time(time[mine])]
+            rows = order[begin:end]
+            rows[:] = rows[_by_time(time[rows])]
 
     shares = thread_count() if len(time) >= MANY_ROWS else 1
     edges = [0, *np.searchsorted(ends, np.arange(1, shares) * len(time) // shares).tolist(), places]

@@ -1,4 +1,4 @@
-"""What a run of session windows decided: windows that grow, merge, and may be re-opened."""
+"""The decisions of a run of session windows, which grow, merge, and may be re-opened."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class SessionTrace(Trace):
 
     @property
     def longest_made_ms(self) -> int:
-        """A session begins as a single moment."""
+        """0, as a session begins as a single moment."""
         return 0
 
     @cached_property

@@ -174,7 +174,7 @@ class Trace:
             root = root[root]
         return root.astype(np.int64)
 
-    # ---- what a kind of window decides in its own way
+    # ---- answers that depend on the kind of window
 
     @property
     @abstractmethod
@@ -219,7 +219,7 @@ class Trace:
     @property
     @abstractmethod
     def longest_made_ms(self) -> int:
-        """No window is longer than this when it is made."""
+        """The greatest length that a window has when it is made."""
 
     @abstractmethod
     def size_of(self, window: int) -> int:
@@ -261,7 +261,7 @@ class Trace:
     def _laws(self) -> Iterator[tuple[str, bool]]:
         """Each law with whether it holds. A law may rely on those before it."""
 
-    # ---- what all kinds have in common
+    # ---- answers that are alike for all kinds
 
     def as_they_came(self, rows: npt.NDArray[np.intp] | None = None) -> dict[str, Any]:
         """Columns of the records, or of these: where they stood, key, times, what was decided and why."""
@@ -324,8 +324,8 @@ class Trace:
         rows = np.flatnonzero(of_code & (self.batch.offset == offset) & (self.decision != IDLE))
         if not len(rows):
             where = f"partition {partition}, offset {offset}" if partition is not None else f"offset {offset}"
-            mine = self.batch.offset[of_code]
-            want = f"an offset from {mine[0]} to {mine[-1]}" if len(mine) else "a partition of this run"
+            offsets = self.batch.offset[of_code]
+            want = f"an offset from {offsets[0]} to {offsets[-1]}" if len(offsets) else "a partition of this run"
             raise UnknownRecord(problem("this record is not in the run", where, want))
         return int(rows[0])
 

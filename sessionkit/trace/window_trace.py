@@ -1,4 +1,4 @@
-"""What a run of tumbling, hopping or sliding windows decided: windows of which a record meets many."""
+"""The decisions of a run of tumbling, hopping or sliding windows, of which a record meets many."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class WindowTrace(Trace):
 
     @property
     def longest_made_ms(self) -> int:
-        """Windows are as long as they ever will be from the start."""
+        """The longest window: none of them grows after it was made."""
         return self.longest_ms
 
     @cached_property
@@ -145,20 +145,20 @@ class WindowTrace(Trace):
         """The records of this run that a window holds at the end, by their rows: its own, and those that it copied."""
         touches, of_key = self.touches, self._touches_like(window)
         of_key = of_key[np.argsort(touches.window[of_key], kind="stable")]
-        held, before = [], len(self)
+        found, before = [], len(self)
         while window >= 0:
             low, high = np.searchsorted(touches.window[of_key], (window, window + 1))
-            mine = of_key[low:high]
-            mine = mine[touches.record[mine] < before]
-            made = np.flatnonzero(touches.effect[mine] != ADDED)
+            rows = of_key[low:high]
+            rows = rows[touches.record[rows] < before]
+            made = np.flatnonzero(touches.effect[rows] != ADDED)
             if len(made):  # of several times the last: a processor had deleted it
-                mine = mine[made[-1] :]
-            held.append(touches.record[mine[touches.effect[mine] != COPIED]])
+                rows = rows[made[-1] :]
+            found.append(touches.record[rows[touches.effect[rows] != COPIED]])
             if not len(made):
                 break
             # a copy is of what its source held before the record
-            window, before = int(touches.source[mine[0]]), int(touches.record[mine[0]])
-        return np.unique(np.concatenate(held))
+            window, before = int(touches.source[rows[0]]), int(touches.record[rows[0]])
+        return np.unique(np.concatenate(found))
 
     def windows_of(self, record: int) -> list[int]:
         """The windows that hold a record at the end, by their rows: in which it counts, and what later copied those."""
@@ -174,10 +174,10 @@ class WindowTrace(Trace):
         return sorted(windows)
 
     def _touches_like(self, window: int) -> npt.NDArray[np.intp]:
-        """The touches of all windows of its key and partition."""
+        """The touches of all windows that have the key and partition of this one."""
         columns = self.window_columns
         alike = (columns.key == columns.key[window]) & (columns.partition == columns.partition[window])
-        return np.flatnonzero(np.append(alike, False)[self.touches.window])  # what was missed has no window, -1
+        return np.flatnonzero(np.append(alike, False)[self.touches.window])  # a missed window is -1
 
     @cached_property
     def missing_ms(self) -> npt.NDArray[np.int64]:
@@ -272,7 +272,7 @@ class WindowTrace(Trace):
         yield from self._laws_of_origin()
 
     def _laws_of_origin(self) -> Iterator[tuple[str, bool]]:
-        """Where the windows of this run come from."""
+        """Laws on where the windows of this run come from."""
         touches, windows = self.touches, self.window_columns
         is_copy = (touches.effect == COPIED) | (touches.effect == COPIED_ADDED)
         in_range = (touches.source >= -1) & (touches.source < len(windows.key))

@@ -39,11 +39,11 @@ class WindowKind(Protocol):
 
     @property
     def noun(self) -> str:
-        """The usual word for one of them."""
+        """The usual word for one of these windows."""
 
     @property
     def holds(self) -> str:
-        """What a store of them holds: "sessions" or "windows"."""
+        """The contents of a store of these windows: "sessions" or "windows"."""
 
     @property
     def grace_ms(self) -> int:
@@ -51,7 +51,7 @@ class WindowKind(Protocol):
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
 
     @property
     def reach_ms(self) -> int:
@@ -59,31 +59,31 @@ class WindowKind(Protocol):
 
     @property
     def reach_name(self) -> str:
-        """The parameter that says so."""
+        """The name of the parameter that `reach_ms` comes from."""
 
     @property
     def advance_ms(self) -> int | None:
-        """From one start to the next, where windows start at its multiples; else None."""
+        """Time from one start to the next, if windows start at its multiples; else None."""
 
     @property
     def inclusive_end(self) -> bool:
-        """The end belongs to the window."""
+        """True if the end belongs to the window."""
 
     @property
     def takes_null_values(self) -> bool:
-        """A record without a value counts."""
+        """True if a record without a value counts."""
 
     @property
     def is_ever_closed(self) -> bool:
-        """Stream time makes windows final."""
+        """True if stream time makes windows final."""
 
     @property
     def trailing_only(self) -> bool:
-        """Only windows that end with a record are results."""
+        """True if only windows that end with a record are results."""
 
     @property
     def caches_on_close(self) -> bool:
-        """Kafka leaves the record cache on where final results alone go out."""
+        """True if Kafka leaves the record cache on where only final results go out."""
 
     @property
     def not_in_kafka(self) -> tuple[str, str] | None:
@@ -141,7 +141,7 @@ class WindowKind(Protocol):
         """The touches of windows that were closed, where they can be told without all the others; else None."""
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what."""
+        """(callable, keyword arguments) that make these windows again."""
 
     def in_words(self) -> str:
         """The parameters as a person says them."""
@@ -151,14 +151,14 @@ class WindowKind(Protocol):
 
 
 class SessionKind(WindowKind, Protocol):
-    """What views and engine ask of a kind that holds "sessions" beside that."""
+    """A kind of windows that holds "sessions": what views and engine ask of it beside the calls of `WindowKind`."""
 
     @property
     def close_lag_parts(self) -> Mapping[str, int]:
-        """What `close_lag_ms` is the sum of, by name, the reach first: {"gap": 30_000, "grace": 10_000}."""
+        """Parts of which `close_lag_ms` is the sum, by name, the reach first: {"gap": 30_000, "grace": 10_000}."""
 
     def reach_of_ms(self, start_ms: Times, end_ms: Times) -> tuple[Times, Times]:
-        """From when to when a record joins a session that has these bounds."""
+        """(first, last) time at which a record joins a session with these bounds."""
 
     def near_in_words(self) -> str:
         """How near to a session a record has to be, such as "within the gap of 30 s"."""
@@ -181,8 +181,8 @@ def window_kind(kind: K) -> K:
     Raises:
         InvalidArgument: it lacks what `WindowKind` or, for one that holds "sessions", `SessionKind` names.
     """
-    asked = {*vars(WindowKind), *(vars(SessionKind) if getattr(kind, "holds", "") == "sessions" else ())}
-    lacking = sorted(asked - {*dir(kind), *getattr(kind, "__dataclass_fields__", ())})
+    members = {*vars(WindowKind), *(vars(SessionKind) if getattr(kind, "holds", "") == "sessions" else ())}
+    lacking = sorted(members - {*dir(kind), *getattr(kind, "__dataclass_fields__", ())})
     if lacking := [name for name in lacking if name[0] != "_"]:
         got = f"a class without {', '.join(lacking)}"
         raise InvalidArgument(problem(f"{kind.__name__} is no kind of window", got, "all that its contract names"))
@@ -208,7 +208,7 @@ def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKi
         if name not in known:
             what = f"{type(windows).__name__} has no such parameter"
             raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
-    said = {twin for name in changed for twin in (name, f"{name}_ms", name.removesuffix("_ms"))}
-    kept = {name: value for name, value in values.items() if name not in said}
+    names = {twin for name in changed for twin in (name, f"{name}_ms", name.removesuffix("_ms"))}
+    kept = {name: value for name, value in values.items() if name not in names}
     made: WindowKind = make(**kept, **changed)
     return made

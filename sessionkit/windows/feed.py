@@ -19,7 +19,7 @@ from sessionkit.windows.loops import count_decisions, count_each
 
 Slot = npt.NDArray[np.int32]
 Times = npt.NDArray[np.int64]
-CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
+CHUNK = 131_072  # records at a time: the memory that a chunk touches stays in the processor's cache
 
 
 class Columns(NamedTuple):
@@ -43,7 +43,7 @@ class Room(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What a kernel leaves behind: its windows as columns, and how many times a record was too late for one."""
+    """The outcome of a kernel: its windows as columns, and how many times a record was too late for one."""
 
     slot: npt.NDArray[np.int32]
     start_ms: npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ class Decided(NamedTuple):
 
 
 class DecidedSessions(NamedTuple):
-    """What the kernel of sessions leaves behind."""
+    """The outcome of the kernel of sessions."""
 
     slot: npt.NDArray[np.int32]
     start_ms: npt.NDArray[np.int64]

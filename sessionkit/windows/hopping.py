@@ -93,7 +93,7 @@ class TimeWindows(metaclass=AnswersNames):
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
         return self.grace_ms
 
     @property
@@ -166,12 +166,12 @@ class TimeWindows(metaclass=AnswersNames):
         return Lengths(self.size_ms, self.advance_ms, self.grace_ms)
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what; tumbling windows stay tumbling when their size changes."""
+        """(callable, keyword arguments) that make these windows again; tumbling ones stay so with another size."""
         advance = {} if self.advance_ms == self.size_ms else {"advance_ms": self.advance_ms}
         return TimeWindows, {"size_ms": self.size_ms, **advance, "grace_ms": self.grace_ms}
 
     def forgets_in_words(self) -> str:
-        """They are closed before they are forgotten."""
+        """Words for when a window is forgotten: after it was closed."""
         return "a window is closed before it is forgotten"
 
     def in_words(self) -> str:

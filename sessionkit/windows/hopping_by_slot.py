@@ -78,13 +78,13 @@ def _open(windows, base, behind, top, lowest, count, t, i):  # type: ignore[no-u
         windows.number[row + more] = windows.number[row]
         windows.timestamp_ms[row + more] = windows.timestamp_ms[row]
         windows.opened_at[row + more] = windows.opened_at[row]
-    there = behind - 1
+    old = behind - 1
     for row in range(begin + count - 1, begin - 1, -1):
         index = lowest + row - begin
-        if there >= begin and windows.number[there] == index:
-            windows.timestamp_ms[row] = max(windows.timestamp_ms[there], t)
-            windows.opened_at[row] = windows.opened_at[there]
-            there -= 1
+        if old >= begin and windows.number[old] == index:
+            windows.timestamp_ms[row] = max(windows.timestamp_ms[old], t)
+            windows.opened_at[row] = windows.opened_at[old]
+            old -= 1
         else:
             windows.timestamp_ms[row] = t
             windows.opened_at[row] = i
@@ -176,7 +176,7 @@ def run_by_slot(feed: Feed, lengths: Lengths) -> tuple[Decided, npt.NDArray[np.v
 
 
 def _room(windows: SlotWindows | None, count: int, size: int) -> SlotWindows:
-    """Room for as many windows, with the first `count` of those that are there."""
+    """Room for `size` windows, which begins with the first `count` of those that are there."""
     longs = [np.empty(size, np.int64) for _ in range(3)]
     room = SlotWindows(longs[0], longs[1], longs[2], np.empty(size, np.int32))
     if windows is not None:

@@ -27,7 +27,7 @@ WINDOW = np.dtype(
 )
 NO_WINDOW = -1
 MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
-TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
+TOUCHES_AT_ONCE = 1 << 19  # the rows that a step hands on stay in the processor's cache
 WINDOWS, CELLS, TOUCHES, MISSED, SEEN = range(5)  # places in `counters`
 
 
@@ -66,9 +66,9 @@ def _collect(windows, row, lowest, highest, touch, touch_window):  # type: ignor
         before = row
         row = windows[row].older
     for index in range(highest, lowest - 1, -1):
-        there = row >= 0 and windows[row].index == index
-        touch_window[touch + index - lowest] = row if there else NO_WINDOW
-        if there:
+        is_open = row >= 0 and windows[row].index == index
+        touch_window[touch + index - lowest] = row if is_open else NO_WINDOW
+        if is_open:
             row = windows[row].older
     return before, row
 

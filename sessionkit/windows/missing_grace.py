@@ -32,11 +32,11 @@ def missing_grace_ms(trace: SessionTrace, windows: SessionKind, rows: npt.NDArra
     for one in range(len(asked_slots)):
         records = by_slot[first[one] : first[one + 1]]
         key, partition = batch.key[records[0]], batch.partition[records[0]]
-        mine = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
-        asked = number == one
-        missing[asked] = windows.missing_grace_ms(
-            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]),
-            trace.retention_ms, (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine]),
+        stored = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
+        of_group = number == one
+        missing[of_group] = windows.missing_grace_ms(
+            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[of_group]),
+            trace.retention_ms, (trace.loaded_start_ms[stored], trace.loaded_end_ms[stored]),
         )  # fmt: skip
     return missing
 
@@ -113,11 +113,11 @@ def _bisect(times: Longs, stair: Longs, gap_ms: int, grace_ms: int, retention_ms
     slot = np.zeros(len(times), np.int32)
     decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
     columns = Columns(0, slot, times, stair, stair[:1], slot[:1], decision)
-    held = Loaded(np.zeros(len(loaded[0]), np.int32), *loaded, np.zeros(len(loaded[0]), np.bool_))
+    windows = Loaded(np.zeros(len(loaded[0]), np.int32), *loaded, np.zeros(len(loaded[0]), np.bool_))
 
     def kept(grace_ms: int) -> bool:
         kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
-        kernel.load(held, 1)
+        kernel.load(windows, 1)
         kernel.feed(columns, window)
         return bool(decision[-1] < LATE)
 

@@ -62,7 +62,7 @@ class WindowTouch(NamedTuple):
     aggregate: Any = None
     timestamp_ms: int = -1  # the largest record timestamp in the window
     source_start_ms: int = -1  # start of the window that it is a copy of
-    old: Any = None  # what it held before
+    old: Any = None  # its contents before the record
     replaced: Any = None  # what Kafka says that it held: of a new one what it began with
     stored: bool = True  # False: the store refused it as expired
 
@@ -91,7 +91,7 @@ class Processor(Generic[S]):
 
     @abstractmethod
     def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Any:
-        """Takes one record in; what it did, as the recorder of what the windows hold takes it."""
+        """Takes one record in, and gives what it did in the form that the recorder takes."""
 
     def tick(self, timestamp_ms: int) -> None:
         """Moves stream time without a record, which sessionkit's rule for idle partitions alone does."""
@@ -99,4 +99,4 @@ class Processor(Generic[S]):
 
     @abstractmethod
     def closed(self) -> list[Any]:
-        """What became final with the last record or tick, as it is stored, in the order in which it goes out."""
+        """Windows that became final with the last record or tick, as stored, in the order in which they go out."""

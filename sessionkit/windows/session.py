@@ -129,7 +129,7 @@ class SessionWindows(metaclass=AnswersNames):
 
     @property
     def not_in_kafka(self) -> tuple[str, str] | None:
-        """`until` is what Kafka had before."""
+        """Why Kafka has no such windows if they have an `until`, as it had before; else None."""
         if self.until_ms is None:
             return None
         return "Kafka 4.3.1 has no until", "no deployment; it has had a grace since 2.1"
@@ -141,16 +141,16 @@ class SessionWindows(metaclass=AnswersNames):
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
         return self.inactivity_gap_ms + self.grace_ms
 
     @property
     def close_lag_parts(self) -> Mapping[str, int]:
-        """What it is the sum of."""
+        """The gap and the grace, of which the close lag is the sum."""
         return {"gap": self.inactivity_gap_ms, "grace": self.grace_ms}
 
     def reach_of_ms(self, start_ms: Times, end_ms: Times) -> tuple[Times, Times]:
-        """From when to when a record joins: up to a gap away."""
+        """(first, last) time at which a record joins a session: up to a gap away from it."""
         return start_ms - self.inactivity_gap_ms, end_ms + self.inactivity_gap_ms
 
     def near_in_words(self) -> str:
@@ -196,7 +196,7 @@ class SessionWindows(metaclass=AnswersNames):
 
     @property
     def _segment_ms(self) -> int:
-        """What expires together: 1, unless segments decide."""
+        """The length of time that expires together: 1 ms, unless segments decide."""
         return 1 if self.until_ms is None else Segments.of_ms(self.until_ms).interval_ms
 
     def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
@@ -230,7 +230,7 @@ class SessionWindows(metaclass=AnswersNames):
         return drive_sessions(kernel, feed, folds)
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what."""
+        """(callable, keyword arguments) that make these windows again."""
         if self.until_ms is not None:
             return SessionWindows.until, {"inactivity_gap_ms": self.inactivity_gap_ms, "retention_ms": self.until_ms}
         return SessionWindows, {"inactivity_gap_ms": self.inactivity_gap_ms, "grace_ms": self.grace_ms}
@@ -266,7 +266,7 @@ class SessionWindows(metaclass=AnswersNames):
 
 
 class Touch(NamedTuple):
-    """What one record did, as the processor tells it to whoever listens."""
+    """The effect of one record, as the processor reports it."""
 
     decision: int
     found: list[StoredSession]

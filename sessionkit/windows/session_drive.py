@@ -81,8 +81,8 @@ class _Drive:
     def _note_opened(self, columns: Columns) -> None:
         batch, decision = self._feed.batch, columns.decision
         rows = slice(columns.lo, columns.lo + len(decision))
-        given = NO_OFFSETS if batch.given_offset is None else batch.given_offset[rows]
-        opened = note_opened(decision, OPENED, batch.partition[rows], given, self._next_offset, self._opened_by)
+        offsets = NO_OFFSETS if batch.given_offset is None else batch.given_offset[rows]
+        opened = note_opened(decision, OPENED, batch.partition[rows], offsets, self._next_offset, self._opened_by)
         self._all_opened_by.append(self._opened_by[:opened].copy())
 
     def decided(self) -> DecidedSessions:

@@ -39,7 +39,7 @@ SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(COUNTERS)
 
 
 class Events(NamedTuple):
-    """What one chunk reports beside its records: merges, and closed sessions that were touched again."""
+    """Events of one chunk beside its records: merges, and closed sessions that were touched again."""
 
     merge_at: npt.NDArray[np.int64]
     merge_into: npt.NDArray[np.int32]
@@ -129,7 +129,7 @@ def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type
 
 @compiled_loop
 def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[no-untyped-def]
-    """A closed session is touched: keep what its result was, unless it came closed from an earlier run."""
+    """Notes the result of a closed session before a record touches it, unless it came closed from an earlier run."""
     if sessions[row].end < close:
         if sessions[row].closed == 0:
             c = counters[REOPENINGS]
@@ -247,7 +247,7 @@ class SessionKernel:
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
         self._counters = np.zeros(COUNTERS, np.int64)
-        self._events: tuple[Events, Events] | None = None  # what a chunk reports stays until the next but one
+        self._events: tuple[Events, Events] | None = None  # a chunk keeps its events until the next but one
 
     @property
     def count(self) -> int:
@@ -321,7 +321,7 @@ class SessionKernel:
 
 
 def room_for(records: int) -> Events:
-    """A record makes at most one merge and re-opens at most two sessions. Pages that are not used cost nothing."""
+    """Room for events: a record makes one merge and re-opens two sessions at most. Unused pages cost nothing."""
     longs = (np.empty(records, np.int64), *(np.empty(2 * records, np.int64) for _ in range(3)))
     ints = (np.empty(records, np.int32), np.empty(records, np.int32), np.empty(2 * records, np.int32))
     return Events(longs[0], ints[0], ints[1], longs[1], ints[2], longs[2], longs[3])

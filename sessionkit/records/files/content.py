@@ -1,4 +1,4 @@
-"""What lies in a file or a buffer: which kind of records, how they are compressed, and how to open them."""
+"""The content of a file or a buffer: which kind of records, how they are compressed, and how to open them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: dict[str, Kind] = {
 }
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}  # unless the first lines tell another; of .txt and .log they always do
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
-# What people have besides, and the call that makes a frame of it.
+# Other formats that people have, and the call that makes a frame of each.
 _FRAMES_OF = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "pandas.read_excel({})"),
     **dict.fromkeys((".zip",), "pandas.read_csv({}) if one CSV file is in it; unpack others"),

@@ -52,7 +52,7 @@ def _find_one(path: str) -> Found:
     if _URL.match(path):
         if not path.lower().startswith("file://"):
             return _find_remote(path)
-        from urllib.request import url2pathname  # loads what talks to servers
+        from urllib.request import url2pathname  # loads the libraries that talk to servers
 
         path = url2pathname(urlsplit(path.replace("?", "%3F").replace("#", "%23")).path)
     path = os.path.expanduser(path)
@@ -127,7 +127,7 @@ def _has_records(path: str) -> bool:
 
 
 def _is_hidden(path: str) -> bool:
-    """What Hadoop and Spark write beside the data: `_SUCCESS`, `.part-0.crc`; a folder `_day=1` is data."""
+    """True for files that Hadoop and Spark write beside the data: `_SUCCESS`, `.part-0.crc`; not for `_day=1`."""
     name = os.path.basename(path)
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(".crc")
 
@@ -164,8 +164,8 @@ def _remote_paths(system: Any, inside: str) -> list[str]:
     found = system.find(inside, detail=True)
     return sorted(
         path
-        for path, told in found.items()
-        if told.get("size") != 0 and not any(map(_is_hidden, path.removeprefix(inside).strip("/").split("/")))
+        for path, facts in found.items()
+        if facts.get("size") != 0 and not any(map(_is_hidden, path.removeprefix(inside).strip("/").split("/")))
     )
 
 

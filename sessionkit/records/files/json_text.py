@@ -46,9 +46,9 @@ def _can_be_lines(raw: pa.Buffer) -> bool:
 def _by_arrow(raw: pa.Buffer, kinds: Mapping[str, pa.DataType]) -> pa.Table:
     table = _arrow_table(raw, {})
     texts = {field.name: _without_times(field.type) for field in table.schema}
-    said = {name: kind for name, kind in kinds.items() if name in texts and not pa.types.is_string(kind)}
+    typed = {name: kind for name, kind in kinds.items() if name in texts and not pa.types.is_string(kind)}
     other = {
-        name: kind for name, kind in (texts | said).items() if kind != table.schema.field(name).type
+        name: kind for name, kind in (texts | typed).items() if kind != table.schema.field(name).type
     }  # what Arrow guessed otherwise: times above all, whose zones it drops
     table = _arrow_table(raw, other) if other else table
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):

@@ -137,6 +137,6 @@ def parquet_table(
 
 
 def readable(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    """What Arrow says of a file that it cannot read, as `InvalidData`."""
+    """Arrow's error on a file that it cannot read, as `InvalidData`."""
     want = f"check that {shorten(os.path.basename(path))} is complete"
     return errors_as(InvalidData, "the file cannot be read", want, (pa.ArrowException, OSError), 200)

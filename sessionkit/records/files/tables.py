@@ -39,7 +39,7 @@ _NOT_ONE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 class Wanted(NamedTuple):
-    """What is to be read of each file, as `read_file` says it; `kinds` are the types of columns of text files."""
+    """The columns to read from each file, as `read_file` takes them; `kinds` are the types of columns of text files."""
 
     columns: Sequence[str] | None
     keys: Sequence[str]
@@ -104,8 +104,8 @@ def read_file(
         if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
     }
     last_line = first_lines(contents[0])[-1].decode(errors="replace") if contents[0].kind == "CSV" else ""
-    said = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]
-    return FromFile(table, [*found.remarks, *said])
+    remarks = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]
+    return FromFile(table, [*found.remarks, *remarks])
 
 
 def first_rows(path: str | os.PathLike[str]) -> pa.Table:
@@ -179,7 +179,7 @@ def _read_content(content: Content, wanted: Wanted) -> pa.Table:
 
 
 def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns to be read for the wanted ones."""
+    """The columns to read from a file for the wanted ones; refuses a column that is not there."""
     shown = shorten(content.name)
     chosen = list(names) if columns is None else columns_for(names, columns)
     for name in chosen:
@@ -195,7 +195,7 @@ def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None
 
 
 def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, pa.DataType]) -> pa.Array:
-    """What the name of a folder says of all rows below it: text for a key, and a number where it is written as one."""
+    """A column with the value in a folder's name for all rows below it: text for a key, else a number if it is one."""
     if value is None:
         return pa.nulls(rows, kinds.get(name))
     kind = kinds.get(name)
@@ -208,7 +208,7 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
 
 
 def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> list[str]:
-    """Columns guessed as floats that may be unsigned integers: what is beyond 64 bits with a sign, Arrow rounds."""
+    """Names of columns guessed as floats that may be unsigned integers: Arrow rounds those beyond int64."""
     floats = [(each.name, table[each.name]) for table in tables for each in table.schema if each.type == pa.float64()]
     return [name for name, column in floats if name not in kinds and 2**63 <= (pc.max(column).as_py() or 0) <= 2**64]
 
@@ -258,9 +258,9 @@ def _separated(content: Content) -> list[str]:
 def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
     if not guessed:
         return []
-    said = [f"{shorten(name)!r} ({kind})" for name, kind in guessed.items()]
-    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-    what = f"type of {listed} was" if len(said) == 1 else f"types of {listed} were"
+    columns = [f"{shorten(name)!r} ({kind})" for name, kind in guessed.items()]
+    listed = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
+    what = f"type of {listed} was" if len(columns) == 1 else f"types of {listed} were"
     way = f'types={{{literal([*guessed][-1])}: "string"}} in group_by_key would set one'
     name = shorten(found.name)
     if len(found.contents) > 1:

@@ -49,7 +49,7 @@ def names_of(content: Content) -> list[str]:
 
 
 def separator_of(content: Content) -> str:
-    """What separates the fields: as was said, else as the first two lines show it, else as the name of the file says.
+    """The separator of the fields: the one given, else that in the first two lines, else the usual one of such files.
 
     Another one than the usual is taken where the first line has it alone, and the second as often; spaces where the
     first has no other, and makes at least three fields. What stands in quotes does not count.
@@ -57,16 +57,16 @@ def separator_of(content: Content) -> str:
     if content.separator is not None:
         return content.separator
     first, second = first_lines(content)
-    usual, there = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
-    if not there and first.count(b" ") >= 2:
-        there = [" "]
-    if len(there) == 1 and (not second or first.count(there[0].encode()) == second.count(there[0].encode())):
-        return there[0]
-    return "\t" if content.usual is None and "\t" in there else usual
+    usual, found = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
+    if not found and first.count(b" ") >= 2:
+        found = [" "]
+    if len(found) == 1 and (not second or first.count(found[0].encode()) == second.count(found[0].encode())):
+        return found[0]
+    return "\t" if content.usual is None and "\t" in found else usual
 
 
 def seems_parted(content: Content) -> str:
-    """What is to be done where the first line has another separator than the one that was said; "" where not."""
+    """Advice to leave out `separator=` if the first line seems to have another separator than that; else ""."""
     if content.separator is None:
         return ""
     first, other = first_lines(content)[0], separator_of(dataclasses.replace(content, separator=None))
@@ -87,7 +87,7 @@ def way_of_a_log(content: Content) -> str:
 
 
 def first_lines(content: Content) -> list[bytes]:
-    """The first two lines without what stands in quotes."""
+    """The first two lines, without the parts in quotes."""
     with content.stream() as stream:
         lines = stream.read(_FIRST_LINE).split(b"\n", 2)
     return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in [*lines, b""][:2]]
@@ -139,9 +139,9 @@ def _read(
     texts = [name for name in keys if name in table.column_names and pa.types.is_string(kinds[name])]
     blank = [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]
     if blank:  # only now is it worth the time to tell those in quotes
-        told = read(include_columns=blank, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
+        text = read(include_columns=blank, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
         for name in blank:
-            table = table.set_column(table.column_names.index(name), name, told[name])
+            table = table.set_column(table.column_names.index(name), name, text[name])
     for field in table.schema:
         if field.name not in kinds and pa.types.is_binary(field.type):
             raise not_utf8(content, f"column {shorten(field.name)!r}")
@@ -149,13 +149,13 @@ def _read(
 
 
 def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
-    told = shorten(str(error).replace(" 1 columns", " 1 column"), 200)
+    reason = shorten(str(error).replace(" 1 columns", " 1 column"), 200)
     if "invalid UTF8" in str(error):
-        return not_utf8(content, told)
+        return not_utf8(content, reason)
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
     want = seems_parted(content) or way_of_a_log(content) or f"check that {content.name} is complete"
-    return InvalidData(problem("the file cannot be read", told, want))
+    return InvalidData(problem("the file cannot be read", reason, want))
 
 
 def not_of_type(what: str, error: Exception) -> InvalidData:

@@ -1,1 +1,1 @@
-"""What a user gives, opened as a table: each kind of frame, of file, and of plain Python values."""
+"""Data that a user gives, opened as a table: each kind of frame, of file, and of plain Python values."""

@@ -18,13 +18,13 @@ _LOOKED_AT = 100  # rows that show which fields there are
 
 
 def beginnings(name: str) -> list[str]:
-    """The name and what it begins with before each of its dots, the longest first."""
+    """The name and its beginnings up to each dot, the longest first: "a.b.c", "a.b", "a"."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 def root_of(names: Sequence[str], name: str) -> str:
-    """The column that holds what is called so: that of this very name, else one that it begins with, else its name."""
+    """The column that holds `name`: that of this very name, else the longest one that it begins with, else `name`."""
     return next((each for each in beginnings(name) if each in names), name)
 
 
@@ -55,7 +55,7 @@ def with_all_fields(table: pa.Table) -> pa.Table:
 
 
 def perhaps(table: pa.Table, wanted: Sequence[str]) -> str:
-    """The field that is called as the first wanted name that is not there, for the end of an error; "" if none is."""
+    """A field whose name ends in the first missing name, as words for the end of an error; "" if there is none."""
     lacking = next((name for name in wanted if root_of(table.column_names, name) not in table.column_names), None)
     fields = with_all_fields(table.slice(0, _LOOKED_AT)).column_names if lacking else []
     found = [literal(each) for each in fields if each.endswith(f".{lacking}")]

@@ -101,7 +101,7 @@ def _library(data: Any) -> str:
 
 
 def _call_for(data: Any) -> str:
-    """The call that makes records of it, where there is one that is easily meant."""
+    """The call that would make records of `data`, where it is clear which one is meant."""
     if isinstance(data, bytes | bytearray | memoryview):
         return "io.BytesIO(data) if these are the bytes of a file"
     if isinstance(data, io.TextIOBase):
@@ -131,7 +131,7 @@ def _from_frame(data: Any, wanted: list[str] | None, source: Source) -> Opened:
 
 
 def _pandas_column(data: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
-    """A column, a level of the index, or a field in a column."""
+    """The column `name` of a pandas frame: one of its columns, a level of its index, or a field inside a column."""
     if name in data.columns:
         return from_series(data[name], name, source, objects)
     if name in data.index.names:
@@ -149,18 +149,18 @@ def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
 def _from_files(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
     from sessionkit.records.files.tables import read_file
 
-    table, said = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
-    return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+    table, remarks = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
+    return Opened(table=table, frame="pandas", original=table, remarks=tuple(remarks))
 
 
 def _in_buffer(data: Any) -> Found:
-    """What is in an open file."""
+    """The content of an open file, as if a path had led to it."""
     from sessionkit.records.files.content import content_of_buffer
     from sessionkit.records.files.found import Found
     from sessionkit.records.files.parquet import readable
 
-    given = getattr(data, "name", None)
-    name = os.path.basename(given) if isinstance(given, str) else "the buffer"
+    path = getattr(data, "name", None)
+    name = os.path.basename(path) if isinstance(path, str) else "the buffer"
     raw = data.read()
     if not isinstance(raw, bytes):
         want = 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
@@ -172,7 +172,7 @@ def _in_buffer(data: Any) -> Found:
 def _arrow_table(data: Any) -> pa.Table:
     want = "columns of one type each; text must be valid Unicode, without lone surrogates"
     with errors_as(UnsupportedData, "the frame cannot be read as columns", want, NOT_ARROW, 200):
-        # what is Arrow's already does not go through its C interface, where a NUL ends a name
+        # Arrow's own tables do not go through its C interface, where a NUL ends a name
         data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         return data if isinstance(data, pa.Table) else pa.table(data)
 
@@ -187,7 +187,7 @@ _FILE = "__filename"  # what Arrow calls the file that a row came from
 
 
 def _is(data: Any, module: str, name: str) -> bool:
-    """True for an object of this class, without loading its module: whoever has such an object has loaded it."""
+    """True if `data` is of this class; its module is not loaded for that: who has such an object has loaded it."""
     found = getattr(sys.modules.get(module), name, None)
     return found is not None and isinstance(data, found)
 
@@ -263,7 +263,7 @@ def _frame(columns: Mapping[str, Any], rows: int) -> Any:
 
 
 def _series(column: Any) -> Any:
-    """As objects first, and integers beside a missing one as nullable integers: pandas would make floats of them."""
+    """A series made from objects; integers beside a missing one stay integers, of which pandas would make floats."""
     import pandas as pd
 
     if isinstance(column, pd.Series):

@@ -22,7 +22,7 @@ NOT_ARROW = (
     pa.ArrowNotImplementedError,
     OverflowError,
     UnicodeError,
-)  # what Arrow raises of columns that it cannot hold
+)  # errors that Arrow raises for columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
 _DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}T\d+.*|\d\d?:\d\d(:\d\d.*)?"
 _VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)([-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|{_DAY})\s*")  # a year may be a name
@@ -42,7 +42,7 @@ def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
 
 
 def which_of(names: Iterable[object]) -> str:
-    """What is to be done where a column of another name was asked for."""
+    """Advice for an error about a missing column: to name one of those there, or that the file has no header."""
     way = ", or read the file with header=False in group_by_key (pandas: header=None) if its first line is a record"
     return "name one of these in the plan" + (way if any(map(is_a_value, names)) else "")
 

@@ -93,13 +93,13 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _sizes(lists: pa.Array) -> npt.NDArray[np.int64]:
-    """How many values each list has; 0 of a missing one, whatever lies there."""
+    """Number of values in each list; 0 for a missing list, whatever its offsets say."""
     sizes = np.asarray(lists.sizes) if hasattr(lists, "sizes") else np.diff(np.asarray(lists.offsets))
     return np.where(np.asarray(lists.is_null()), 0, sizes)
 
 
 def _ends(lists: pa.Array) -> pa.Array:
-    """Where each list begins among those that are not missing, and the end of the last; missing at a missing one."""
+    """Offsets of the lists when missing ones hold no values; the offset of a missing list is missing."""
     ends = np.append(0, np.cumsum(_sizes(lists)))
     is_wide = pa.types.is_large_list(plain_type(lists.type))
     return pa.array(ends, pa.int64() if is_wide else pa.int32(), mask=np.append(np.asarray(lists.is_null()), False))

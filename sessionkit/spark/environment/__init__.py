@@ -1,1 +1,1 @@
-"""What Spark runs on: a Java, and a Python for its workers."""
+"""Programs that Spark runs on: a Java, and a Python for its workers."""

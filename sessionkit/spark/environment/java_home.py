@@ -38,7 +38,7 @@ class JavaRuntime:
 
 
 class _Unusable(Exception):
-    """Why a candidate is not taken."""
+    """Raised for a Java that cannot be used, with the reason."""
 
 
 def use_java() -> JavaRuntime:

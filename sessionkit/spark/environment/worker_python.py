@@ -43,7 +43,7 @@ def settle_worker_python(spark: SparkSession) -> None:
 
 
 def settle_python_of(context: SparkContext) -> None:
-    """Does so for the workers of a SparkContext; what Spark hands to them from now on names its Python."""
+    """Settles which Python the workers of a SparkContext run, for all that Spark hands to them from now on."""
     is_local = str(context.master).startswith("local")
     is_other = context.pythonExec != SPARKS_OWN
     is_chosen = is_other or os.environ.get(VARIABLE) == SPARKS_OWN or context.getConf().contains(SETTING)
@@ -52,7 +52,7 @@ def settle_python_of(context: SparkContext) -> None:
             context.pythonExec = sys.executable
         else:
             _warn_of_cluster()
-    elif is_local and not context._python_includes:  # which may bring what is needed
+    elif is_local and not context._python_includes:  # which may bring the packages that are needed
         _check(context.pythonExec)
 
 
@@ -73,7 +73,7 @@ def _check(python: str) -> None:
 
 
 def _wrong_with(python: str) -> str:
-    """What keeps this Python from running sessionkit, in words; nothing if it can."""
+    """The reason why this Python cannot run sessionkit, in words; "" if it can."""
     path = shutil.which(python)
     if path is None:
         return f"{shorten(repr(python))}, which is no program on this machine"
@@ -81,8 +81,8 @@ def _wrong_with(python: str) -> str:
         return ""
     try:
         command = [path, "-c", _QUESTION]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_TIMEOUT_S, check=True).stdout
-        version, *missing = told.split()
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_TIMEOUT_S, check=True).stdout
+        version, *missing = answer.split()
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return f"{path}, which does not start ({shorten(error, 120)})"
     if version != _VERSION:

@@ -53,7 +53,7 @@ class Listener(StreamingQueryListener):
         self.take(json.loads(event.progress.json))
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing came in."""
+        """Does nothing: no record came in."""
 
     def onQueryTerminated(self, event: Any) -> None:
         run = str(event.runId)
@@ -65,19 +65,19 @@ class Listener(StreamingQueryListener):
         self._tell(run)
         self._heard.pop(run, None)
 
-    def take(self, told: dict[str, Any]) -> None:
-        """What Spark tells of a micro-batch; what is known already changes nothing."""
+    def take(self, progress: dict[str, Any]) -> None:
+        """Takes in the progress of a micro-batch; if it is known already, nothing changes."""
         with self._changed:
-            query = self._queries.get(told["runId"])
+            query = self._queries.get(progress["runId"])
             if query is not None:
-                query.take(told)
+                query.take(progress)
                 plan = self.plans.get(query.run or "")
                 query.timezone = (plan.source.timezone if plan else None) or "UTC"
             self._changed.notify_all()
-        self._tell(told["runId"])
+        self._tell(progress["runId"])
 
     def note(self, query: StreamingQuery, run: str, checkpoint: str) -> None:
-        """What whoever started a query knows of it."""
+        """Notes of which run a query is and where its checkpoint lies."""
         known = self._queries.get(str(query.runId))
         if known is not None:
             known.run, known.checkpoint = run, checkpoint
@@ -88,7 +88,7 @@ class Listener(StreamingQueryListener):
         """The progress of a query as of now; None if it was started before this session was listened to."""
         run = str(query.runId)
         last = _last_progress(query)
-        if last is not None:  # what it tells us itself is there before the listener hears of it
+        if last is not None:  # Spark answers this before the listener hears of it
             self.take(last)
         with self._changed:
             known = self._queries.get(run)
@@ -116,12 +116,12 @@ class Listener(StreamingQueryListener):
 
 
 def _last_progress(query: StreamingQuery) -> Any:
-    """What Spark tells of its last micro-batch, as in JSON."""
+    """The progress of the last micro-batch that Spark reports, as in JSON."""
     if hasattr(query, "_jsq"):  # not through Spark Connect
         last = query._jsq.lastProgress()
         return None if last is None else json.loads(last.json())
-    told = query.lastProgress
-    return json.loads(told.json) if told is not None and hasattr(told, "json") else told
+    progress = query.lastProgress
+    return json.loads(progress.json) if progress is not None and hasattr(progress, "json") else progress
 
 
 def listener_of(spark: SparkSession) -> Listener:
@@ -138,7 +138,7 @@ def listener_of(spark: SparkSession) -> Listener:
 
 @atexit.register
 def _stop_listening() -> None:
-    """Else Java tells a Python that is gone that its queries have ended, and fills the console with it."""
+    """Stops all listeners; else Java tells a Python that is gone that its queries have ended, on the console."""
     for spark, listener in [*_listeners.items()]:
         if getattr(getattr(spark, "_sc", None), "_jsc", None) is not None:
             with contextlib.suppress(Exception):

@@ -37,13 +37,13 @@ class BatchProgress(NamedTuple):
     records: int
     seconds: float
     behind: int | None  # records that the source has and the query has not; None where the source does not tell
-    state_bytes: int  # what Spark's state store says that it takes
+    state_bytes: int  # memory that Spark's state store reports
     spent_ms: Mapping[str, int] = MappingProxyType({})  # where the time went, by Spark's names
     update_ms: int = 0  # what all tasks together took to bring the state up to date
 
 
 class QueryProgress:
-    """What is known of a query; it grows with its partitions, not with its micro-batches.
+    """The facts known of a query; they grow with its partitions, not with its micro-batches.
 
     Example:
         >>> progress = QueryProgress("clicks")
@@ -61,17 +61,17 @@ class QueryProgress:
         self.ended = False
         self.error: str | None = None
 
-    def take(self, told: Mapping[str, Any]) -> None:
+    def take(self, progress: Mapping[str, Any]) -> None:
         """Takes in what Spark tells of a micro-batch (`StreamingQueryProgress`, as JSON)."""
-        number = int(told["batchId"])
+        number = int(progress["batchId"])
         if not self.batches or number > self.batches[-1].number:
-            seconds = told.get("batchDuration", 0) / 1000
-            state_bytes = sum(int(each.get("memoryUsedBytes", 0)) for each in told.get("stateOperators", []))
-            update_ms = sum(int(each.get("allUpdatesTimeMs", 0)) for each in told.get("stateOperators", []))
-            behind, spent_ms = _behind(told["sources"]), dict(told.get("durationMs", {}))
-            read = int(told["numInputRows"])
+            seconds = progress.get("batchDuration", 0) / 1000
+            state_bytes = sum(int(each.get("memoryUsedBytes", 0)) for each in progress.get("stateOperators", []))
+            update_ms = sum(int(each.get("allUpdatesTimeMs", 0)) for each in progress.get("stateOperators", []))
+            behind, spent_ms = _behind(progress["sources"]), dict(progress.get("durationMs", {}))
+            read = int(progress["numInputRows"])
             self.batches.append(BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, update_ms))
-        for name, observed in told.get("observedMetrics", {}).items():
+        for name, observed in progress.get("observedMetrics", {}).items():
             if name.startswith(OBSERVED):
                 self.run = name.removeprefix(OBSERVED)
                 for partition in observed["partitions"]:
@@ -103,13 +103,13 @@ class QueryProgress:
         return self.partitions[partition].batch < self.batches[-1].number
 
     def line(self) -> str:
-        """Where it stands, in a line."""
+        """How far the query is, in a line."""
         if not self.batches:
             waiting = "ended before a micro-batch" if self.ended else "waiting for the first micro-batch"
             return f"{self.name}: {waiting}"
         last, counts = self.batches[-1], self.counts()
         speed = f"{last.records / last.seconds:,.0f}/s" if last.seconds else "at once"
-        said = [
+        parts = [
             f"{self.name}: micro-batch {last.number}",
             f"{plural(counts['process-total'], 'record')} ({speed})",
             drops_in_words(counts),
@@ -118,14 +118,14 @@ class QueryProgress:
         if self.partitions:
             slowest = min(self.partitions.values(), key=lambda each: each.stream_time_ms)
             apart = max(each.stream_time_ms for each in self.partitions.values()) - slowest.stream_time_ms
-            said.append(f"stream time {show_time(slowest.stream_time_ms, self.timezone)} ({self.timezone})")
+            parts.append(f"stream time {show_time(slowest.stream_time_ms, self.timezone)} ({self.timezone})")
             if apart:
-                said[-1] += f" and up to {show_duration(apart)} later"
+                parts[-1] += f" and up to {show_duration(apart)} later"
         if last.behind:
-            said.append(f"{plural(last.behind, 'record')} behind")
+            parts.append(f"{plural(last.behind, 'record')} behind")
         if self.ended:
-            said.append("failed" if self.error else "ended")
-        return " · ".join(said)
+            parts.append("failed" if self.error else "ended")
+        return " · ".join(parts)
 
 
 def _behind(sources: list[Mapping[str, Any]]) -> int | None:

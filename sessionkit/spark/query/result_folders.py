@@ -75,7 +75,7 @@ def _query(spark: SparkSession, checkpoint: str) -> str:
 
 
 def local_path(spark: Any, path: str) -> Path | None:
-    """Where this machine has the path that Spark calls so; None if it lies elsewhere."""
+    """The path on this machine of what Spark calls `path`; None if it lies elsewhere."""
     try:
         context = spark.sparkContext
     except Exception:  # Spark Connect has none: there, a path without a scheme is taken for one of the server's disk
@@ -116,7 +116,7 @@ def _told(view: str, before: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _noted(checkpoint: Path) -> dict[str, list[str]]:
-    """The columns by view as they were noted; none if they were not, or what is there is no such note."""
+    """The noted columns by view; none if nothing was noted, or the file is no such note."""
     try:
         found = json.loads((checkpoint / NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -19,14 +19,14 @@ class Running(NamedTuple):
     """A moment of a query; its numbers are 0 where Spark does not tell them."""
 
     is_active: bool  # a micro-batch runs
-    message: str  # what the query does, in Spark's words
+    message: str  # the query's work, in Spark's words
     tasks: int = 0  # of the stages that run
     done: int = 0  # of these tasks
     records: int = 0  # that these tasks have read so far
 
 
 def running_now(query: Any) -> Running | None:
-    """What a query does now; None if it cannot be asked, as it has ended or its session has."""
+    """The current work of a query; None if it cannot be asked, as it has ended or its session has."""
     try:
         if not query.isActive:
             return None
@@ -48,9 +48,9 @@ def _tasks(run: str) -> tuple[int, int, int]:
     of_query = {stage for job in jobs for stage in job.stageIds}
     store = context._jsc.sc().statusStore()
     for stage in set(tracker.getActiveStageIds()) & of_query:  # the jobs of a query are a group with its name
-        told = tracker.getStageInfo(stage)
-        if told is not None:
-            tasks, done = tasks + told.numTasks, done + told.numCompletedTasks
+        facts = tracker.getStageInfo(stage)
+        if facts is not None:
+            tasks, done = tasks + facts.numTasks, done + facts.numCompletedTasks
             records += int(store.lastStageAttempt(stage).inputRecords())
     return tasks, done, records
 
@@ -65,7 +65,7 @@ _STARTING = threading.Lock()
 
 
 def is_chosen(spark: SparkSession) -> bool:
-    """Whether the user set the number."""
+    """Whether the user set the number of partitions."""
     return SETTING in spark.conf.getAll
 
 
@@ -94,7 +94,7 @@ def choice_in_words(spark: SparkSession) -> str:
 
 @contextmanager
 def chosen_for_start(spark: SparkSession) -> Iterator[None]:
-    """A query that is started herein has the suggested number, unless the user set one or its checkpoint has one."""
+    """Gives a query started inside the block the suggested number, unless the user or its checkpoint set one."""
     with _STARTING:
         if is_chosen(spark):
             yield

@@ -49,7 +49,7 @@ class ReplaySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name that `format` takes."""
         context = SparkContext._active_spark_context
         if context is not None:  # Spark registers the source, with the Python that is to load it
             settle_python_of(context)
@@ -85,26 +85,26 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_all_there = not (self._per_second or self._speed)
 
     def initialOffset(self) -> dict[str, int]:
-        """Before the first row."""
+        """The offset before the first row."""
         return {"row": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """So many rows a micro-batch."""
+        """The number of rows that a micro-batch may have."""
         return ReadMaxRows(self._most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The whole file is there."""
+        """Has all rows of the file arrive at once."""
         self._is_all_there = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """How far the next micro-batch goes."""
+        """The offset where the next micro-batch ends."""
         first = start["row"]
         arrived = self._rows if self._is_all_there else self._arrived(first)
         most = self._rows if isinstance(limit, ReadAllAvailable) else first + getattr(limit, "max_rows", self._most)
         return {"row": max(first, min(arrived, most, self._rows))}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
-        """One task reads it."""
+        """The rows between the offsets, as one stretch, which one task reads."""
         return [Stretch(start["row"], end["row"])] if end["row"] > start["row"] else []
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -122,7 +122,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from table.cast(to_arrow_schema(_schema(self._path), timezone="UTC")).to_batches(max_chunksize=50_000)
 
     def _arrived(self, first: int) -> int:
-        """How many rows have arrived by now; the clock starts with the first question."""
+        """How many rows have arrived by now; the clock starts with the first call."""
         now = time.monotonic()
         begun, row = self._begun = self._begun or (now, first)
         if self._per_second:

@@ -32,7 +32,7 @@ class ParquetFile(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What is read: columns of the files in their order, and the types that Spark would hand them over with."""
+    """The columns to read from the files, in their order, with the types that Spark would give them."""
 
     names: tuple[str, ...]
     schema: pa.Schema
@@ -112,9 +112,9 @@ def _bounds(group: pq.RowGroupMetaData, place: int, file: ParquetFile) -> tuple[
 
 
 def _check_types(file: ParquetFile, opened: pq.ParquetFile, wanted: Wanted) -> None:
-    schema, told = opened.schema_arrow, opened.metadata.metadata or {}
-    version = told.get(_VERSION, b"3")
-    if any(mark in told for mark in _LEGACY) or int(version.split(b".")[0]) < 3:
+    schema, metadata = opened.schema_arrow, opened.metadata.metadata or {}
+    version = metadata.get(_VERSION, b"3")
+    if any(mark in metadata for mark in _LEGACY) or int(version.split(b".")[0]) < 3:
         raise NotApart(f"{_name(file.path)} was written by an old version of Spark, which stored times differently")
     lower = [name.lower() for name in schema.names]  # Spark finds a column in whatever case
     for name in _names_in(file, wanted):
@@ -122,7 +122,7 @@ def _check_types(file: ParquetFile, opened: pq.ParquetFile, wanted: Wanted) -> N
             raise NotApart(f"{_name(file.path)} has no column {shorten(name)!r}")
         kind, want = schema.field(name).type, wanted.schema.types[wanted.names.index(name)]
         if name in _written_as_int96(opened):
-            kind = pa.timestamp("us", "UTC" if _VERSION in told else None)
+            kind = pa.timestamp("us", "UTC" if _VERSION in metadata else None)
         if not _is_same(kind, want):
             raise NotApart(f"column {shorten(name)!r} is {kind} in {_name(file.path)}, and {want} in Spark")
 
@@ -146,7 +146,7 @@ def _is_same(kind: pa.DataType, want: pa.DataType) -> bool:
 
 
 def _names_in(file: ParquetFile, wanted: Wanted) -> list[str]:
-    """The columns that the file holds, not the name of its folder."""
+    """Names of the wanted columns that are in the file, which the name of its folder is not."""
     return [name for place, name in enumerate(wanted.names) if file.partition is None or place != wanted.partition]
 
 

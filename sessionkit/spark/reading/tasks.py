@@ -128,7 +128,7 @@ class SparkReading(SparkInput):
     def _places(self) -> tuple[int, int]:
         return self._place(self.plan.source.partition), self._place(self.plan.source.offset)
 
-    # ---- what is known of the input
+    # ---- facts about the input
 
     @cached_property
     def _wanted(self) -> Wanted:
@@ -159,7 +159,7 @@ class SparkReading(SparkInput):
         return Extent(sum(group.rows for group in layout), layout[0].partition, layout[-1].partition)
 
     def _counted(self) -> Extent:
-        """By one cheap job over one column."""
+        """The number of records and the range of partitions, by one cheap job over one column."""
         from pyspark.sql import functions as F
 
         name = str(self.plan.source.partition)
@@ -169,7 +169,7 @@ class SparkReading(SparkInput):
         records, given, first, last = (int(value or 0) for value in row)
         if given < records:
             want = "a partition and an offset for every record"
-            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - given:,}", want))
+            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - present:,}", want))
         if first < 0:
             raise InvalidData(problem("a partition number must be 0 or more", first, "Kafka counts from 0"))
         return Extent(records, first, last)

@@ -32,7 +32,7 @@ _OWN = ("offset", "timestamp_ms", "rejected", "key")
 
 
 def row_number_name(schema: pa.Schema) -> str:
-    """What the column is called that keeps the rows of one record in order."""
+    """The name of the column that keeps the rows of one record in order."""
     name = "row"
     while name in schema.names:
         name += "_"
@@ -43,7 +43,7 @@ def row_number_name(schema: pa.Schema) -> str:
 
 
 def _partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Each partition with its records, some at a time."""
+    """(partition, tables of its records) of each partition, with some records a table."""
     named = (batch.rename_columns(list(job.columns)) for batch in batches)
     steps = cut(named, str(job.source.partition), job.step_records)
     for number, tables in groupby(steps, key=lambda step: step[0]):
@@ -79,8 +79,8 @@ def choose(
         so_far, count, rest = PartitionSoFar(job.windows), 0, schema.empty_table()
         for table in tables:
             batch = job.read(table)
-            mine = np.isin(batch.key, codes_among(batch.keys, keys))
-            (rows,) = so_far.needed_rows(batch.timestamp_ms, batch.rejected, [mine])
+            chosen = np.isin(batch.key, codes_among(batch.keys, keys))
+            (rows,) = so_far.needed_rows(batch.timestamp_ms, batch.rejected, [chosen])
             placed = table.append_column(PLACE, pa.array(np.arange(count, count + len(batch))))
             count, last = count + len(batch), len(batch) - 1
             rest = placed.slice(last, 0 if len(rows) and rows[-1] == last else 1)  # up to it the partition was read
@@ -98,10 +98,10 @@ def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
 
 
 def _parts(so_far: PartitionSoFar, batch: RecordBatch, shares: int) -> Iterator[pa.Table]:
-    """The next records of a partition: what each share gets of them."""
+    """The part that each share gets of the next records of a partition."""
     share = np.append(shares_of(batch.keys, shares), 0)[batch.key]  # a null key, code -1, takes the last
-    mine = (share == number for number in range(shares))
-    for number, rows in enumerate(so_far.needed_rows(batch.timestamp_ms, batch.rejected, mine)):
+    masks = (share == number for number in range(shares))
+    for number, rows in enumerate(so_far.needed_rows(batch.timestamp_ms, batch.rejected, masks)):
         yield _part(batch, rows, share[rows] != number)
 
 
@@ -133,14 +133,14 @@ def run_dealt(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 
 def _run_share(job: Job, number: int, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
     partition = PartitionRun(job, number)
-    held: list[pa.Table] = []
+    tables: list[pa.Table] = []
     for piece in pieces:
-        held.append(piece.table())
-        if sum(table.num_rows for table in held) >= job.step_records:
-            yield from partition.take(_records(job, number, held))
-            held = []
-    if held:
-        yield from partition.take(_records(job, number, held))
+        tables.append(piece.table())
+        if sum(table.num_rows for table in tables) >= job.step_records:
+            yield from partition.take(_records(job, number, tables))
+            tables = []
+    if tables:
+        yield from partition.take(_records(job, number, tables))
     yield from partition.finish()
 
 
@@ -204,8 +204,8 @@ def _dropped_with_grace(
     stair = table["stream_time_ms"].to_numpy()
     missing, none = np.zeros(table.num_rows, np.int64), np.empty(0, np.int64)
     for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
-        here = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
-        asked = np.flatnonzero(late[here])
-        missing[here[asked]] = windows.missing_grace_ms(times[here], stair[here], asked, retention_ms, (none, none))
+        rows = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
+        behind = np.flatnonzero(late[rows])
+        missing[rows[behind]] = windows.missing_grace_ms(times[rows], stair[rows], behind, retention_ms, (none, none))
     dropped = dropped_rows(table, late, missing, windows.grace_ms)
     yield from fit(columns_of(dropped), schema).to_batches(max_chunksize=BATCH_RECORDS)

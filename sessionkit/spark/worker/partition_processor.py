@@ -1,4 +1,4 @@
-"""What Spark calls for each source partition of a stream.
+"""The class that Spark calls for each source partition of a stream.
 
 As a query starts, Spark starts one more Python, which asks for the names of the state and ends. So this module loads
 nothing but pyspark: the engine comes with the first records.
@@ -39,7 +39,7 @@ class PartitionProcessor(StatefulProcessor):
         self._job, self._bound, self._run = PACKING.dumps(job), dict(bound), run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Names the state."""
+        """Opens the state variables of the partition by their names."""
         self._head = handle.getValueState("head", HEAD)
         self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
 
@@ -56,7 +56,7 @@ class PartitionProcessor(StatefulProcessor):
             yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:
-        """The task is done."""
+        """Settles the worker once the task is done."""
         from sessionkit.spark.worker.task_wrapper import settle
 
         settle()

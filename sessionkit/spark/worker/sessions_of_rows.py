@@ -1,4 +1,4 @@
-"""`sessionize` in a task: all rows of its keys, or of its source partitions, with the session of each."""
+"""The work of `sessionize` in a task: all rows of its keys, or of its source partitions, with the session of each."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def sessions_of_rows(
 
     context = TaskContext.get()
     assert context is not None
-    held = list(batches)
-    if not held:
+    pieces = list(batches)
+    if not pieces:
         return
-    rows = pa.Table.from_batches(held).rename_columns(names)
+    rows = pa.Table.from_batches(pieces).rename_columns(names)
     if order:
         rows = rows.sort_by([(name, "ascending") for name in order])
     source, windows = plan.source, plan._complete_windows
@@ -42,5 +42,5 @@ def sessions_of_rows(
     added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])
-    rows = rows.rename_columns([*held[0].schema.names, *added.column_names])
+    rows = rows.rename_columns([*pieces[0].schema.names, *added.column_names])
     yield from rows.to_batches(max_chunksize=BATCH_RECORDS)

@@ -27,7 +27,7 @@ from sessionkit.stores.state.chunked_state import ChunkedState
 
 _FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
 _KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
-_OTHERS = 0o077  # what a mode grants to others
+_OTHERS = 0o077  # bits of a mode that grant something to others
 _CHECKSUM_BYTES = 4
 _RUN = re.compile(r"[0-9a-f]{32}")
 _FILE = re.compile(r"\.?(\d+)-[0-9a-f]{32,40}\.arrow")  # with a dot while it is written
@@ -49,7 +49,7 @@ class SharedFiles:
             return None
 
     def save(self, state: ChunkedState, token: str) -> None:
-        """Writes it, and removes older ones of the partition. Where there is no room, nothing is kept."""
+        """Writes the state, and removes older ones of its partition. Where there is no room, nothing is kept."""
         try:
             with self._folder(make=True) as folder:
                 _write(state, _name(state.partition, token), folder)
@@ -63,7 +63,7 @@ class SharedFiles:
             pass
 
     def remove(self) -> None:
-        """Removes them all."""
+        """Removes all states of the run."""
         with contextlib.suppress(OSError), _opened_folder(shared_folder(), None) as user:
             _remove_run(self._run, user)
 
@@ -87,7 +87,7 @@ def shared_folder() -> Path:
     return root / f"sessionkit-{os.geteuid()}"
 
 
-# ---- what is ours: asked of what was opened, so that nobody can put something else in its place in between
+# ---- ownership: checked on the opened file, so that nobody can put something else in its place in between
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def _name(partition: int, token: str) -> str:
 
 
 class _Summed(io.RawIOBase):
-    """A file that is written to, and the checksum of it so far."""
+    """A file that computes a checksum of all that is written to it."""
 
     def __init__(self, file: BinaryIO, checksum: int) -> None:
         self._file, self.checksum = file, checksum
@@ -180,13 +180,13 @@ def _whole(name: str, folder: int) -> pa.Buffer | None:
     return content if checksum.to_bytes(_CHECKSUM_BYTES) == raw.slice(len(content)).to_pybytes() else None
 
 
-# ---- what goes
+# ---- removal
 
 
 def _remove_old(partition: int, folder: int) -> None:
-    mine = [name for name in os.listdir(folder) if (found := _FILE.fullmatch(name)) and int(found[1]) == partition]
-    mine.sort(key=lambda name: os.lstat(name, dir_fd=folder).st_mtime_ns)
-    for name in mine[:-_KEPT_FILES]:
+    names = [name for name in os.listdir(folder) if (found := _FILE.fullmatch(name)) and int(found[1]) == partition]
+    names.sort(key=lambda name: os.lstat(name, dir_fd=folder).st_mtime_ns)
+    for name in names[:-_KEPT_FILES]:
         os.unlink(name, dir_fd=folder)
 
 

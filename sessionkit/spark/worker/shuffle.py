@@ -24,7 +24,7 @@ SLICES = pa.schema(
     [
         ("place", pa.int32()),  # the task that it is for
         ("partition", pa.int64()),
-        ("turn", pa.int64()),  # what of the partition comes first
+        ("turn", pa.int64()),  # its place in the order of the partition
         ("piece", pa.int64()),  # there can be several for one turn
         ("number", pa.int32()),  # of the slice
         ("data", pa.binary()),
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
     data: pa.Buffer
 
     def table(self) -> pa.Table:
-        """The records."""
+        """The records as a table."""
         return pa.ipc.open_stream(self.data).read_all()
 
 
@@ -65,7 +65,7 @@ def slices_of(place: int, partition: int, turn: int, piece: int, table: pa.Table
 
 def pieces_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
     """The pieces, from their slices in `ORDER`; a piece is copied only where it is cut by the end of a batch."""
-    held: list[pa.Buffer] = []
+    slices: list[pa.Buffer] = []
     partition = turn = -1
     for batch in batches:
         if not batch.num_rows:
@@ -73,13 +73,13 @@ def pieces_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
         partitions, turns, numbers = (batch[name].to_numpy() for name in ("partition", "turn", "number"))
         begins = np.flatnonzero(numbers == 0).tolist()
         for begin, end in pairwise(sorted({0, *begins, batch.num_rows})):
-            if held and numbers[begin] == 0:
-                yield Piece(partition, turn, _joined(held))
-                held = []
+            if slices and numbers[begin] == 0:
+                yield Piece(partition, turn, _joined(slices))
+                slices = []
             partition, turn = int(partitions[begin]), int(turns[begin])
-            held.append(_bytes(batch["data"], begin, end))
-    if held:
-        yield Piece(partition, turn, _joined(held))
+            slices.append(_bytes(batch["data"], begin, end))
+    if slices:
+        yield Piece(partition, turn, _joined(slices))
 
 
 def _joined(buffers: list[pa.Buffer]) -> pa.Buffer:
@@ -87,7 +87,7 @@ def _joined(buffers: list[pa.Buffer]) -> pa.Buffer:
 
 
 def _bytes(column: pa.Array, begin: int, end: int) -> pa.Buffer:
-    """What rows `begin` to `end` hold, which lies there without a gap."""
+    """The bytes of rows `begin` to `end`, which lie there without a gap."""
     _, bounds, data = column.buffers()
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     place: npt.NDArray[np.integer] = np.frombuffer(bounds, width)
@@ -108,19 +108,19 @@ def by_block(
         first: the smallest partition number, of which `width` in a row share a place.
         task: number of this task, as several make pieces of one block.
     """
-    held: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+    parts_of: dict[tuple[int, int], list[pa.RecordBatch]] = {}
     count, piece = 0, task << 32
     for batch in batches:
         for number, part in by_partition(batch, *where, names):
             block = part.column(where[1]).to_numpy() // BLOCK
             for begin, end in pairwise([0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]):
-                held.setdefault((number, int(block[begin])), []).append(part.slice(begin, end - begin))
+                parts_of.setdefault((number, int(block[begin])), []).append(part.slice(begin, end - begin))
         count += batch.num_rows
         if count >= MOST_RECORDS:
-            for (number, turn), parts in held.items():
+            for (number, turn), parts in parts_of.items():
                 yield slices_of((number - first) // width, number, turn, piece, pa.Table.from_batches(parts))
-            held, count, piece = {}, 0, piece + 1
-    for (number, turn), parts in held.items():
+            parts_of, count, piece = {}, 0, piece + 1
+    for (number, turn), parts in parts_of.items():
         yield slices_of((number - first) // width, number, turn, piece, pa.Table.from_batches(parts))
 
 
@@ -154,16 +154,16 @@ def pack(
         partition, offset: places of the columns that say where a record is.
         names: what the input calls them, for an error.
     """
-    held: dict[int, list[pa.RecordBatch]] = {}
+    parts_of: dict[int, list[pa.RecordBatch]] = {}
     counts: dict[int, int] = {}
     for batch in batches:
         for number, part in by_partition(batch, partition, offset, names):
-            held.setdefault(number, []).append(part)
+            parts_of.setdefault(number, []).append(part)
             counts[number] = counts.get(number, 0) + part.num_rows
             if counts[number] >= MOST_RECORDS:
-                yield _run(number, held.pop(number), offset)
+                yield _run(number, parts_of.pop(number), offset)
                 counts[number] = 0
-    for number, parts in held.items():
+    for number, parts in parts_of.items():
         yield _run(number, parts, offset)
 
 

@@ -18,7 +18,7 @@ Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 
 
 def settle() -> None:
-    """Once a task is done: what the worker has loaded for it stays, and is not garbage to look for.
+    """Keeps what a task loaded in the worker out of the search for garbage, once the task is done.
 
     pyspark collects garbage after each task. With the modules and compiled loops of a task in memory that takes up to
     150 ms, for which the next task waits; without them one.
@@ -28,13 +28,13 @@ def settle() -> None:
 
 @cache
 def _freeze(loaded: int) -> None:
-    """Once for each number of modules: the tasks of a query come one after the other, and each may load more."""
+    """Frees all that was loaded from garbage collection, once for each number of modules: later tasks load more."""
     gc.collect()
     gc.freeze()
 
 
 def without_stack(items: Iterator[T]) -> Iterator[T]:
-    """The items; our own errors, which Spark prints whole, without our own stack."""
+    """The items; errors of our own, which Spark prints whole, are raised without their stack."""
     try:
         yield from items
     except SessionkitError as error:

@@ -69,7 +69,7 @@ class RowStore(BaseStore):
             observed_ms, *snapshot = unpack_value(note, number.encode())
             self._states[int(number)] = _State(observed_ms, Snapshot(*snapshot))
 
-    # ---- what a store of your own answers
+    # ---- calls that a store of your own answers
 
     @abstractmethod
     def find_rows(self, partition: int, times_ms: Times, keys: RawKeys) -> Iterable[tuple[Place, bytes]]:
@@ -85,7 +85,7 @@ class RowStore(BaseStore):
 
     @abstractmethod
     def read_notes(self) -> Mapping[str, bytes]:
-        """All that was noted, by name."""
+        """All notes, by name."""
 
     @abstractmethod
     def write_note(self, name: str, value: bytes) -> None:
@@ -93,7 +93,7 @@ class RowStore(BaseStore):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Any]:
-        """What is written inside stays only if nothing raises; one may lie in another.
+        """Keeps what is written inside the block only if nothing raises; one transaction may lie in another.
 
         At the end of the outermost one it is where it outlives the process, if the store does.
         """
@@ -123,7 +123,7 @@ class RowStore(BaseStore):
                 self._keep(number, state._replace(snapshot=Snapshot(*map(int, snapshot))))
 
     def restart_task(self, kind: str = "disk") -> None:
-        """What Kafka Streams forgets when its task is started again: the stream time of each partition.
+        """Forgets the stream time of each partition, as Kafka Streams does when its task is started again.
 
         The rows and the time that was observed stay, whatever `kind` of restart it is, as in a store that is rebuilt.
         """
@@ -152,7 +152,7 @@ class RowStore(BaseStore):
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """A change: part of the transaction it is made in, else one of its own."""
+        """Makes the changes inside part of the transaction in progress, or else a transaction of their own."""
         if self._depth:
             yield
             return
@@ -186,7 +186,7 @@ class RowStore(BaseStore):
             return True
 
     def _observed(self, partition: int, time_ms: int) -> int:
-        """The partition has seen this time: what has expired by that is deleted. Gives the last time that has."""
+        """Notes a time that the partition has seen, and deletes what it lets expire; gives the last expired time."""
         state = self._states.get(partition)
         if state is None:
             self._keep(partition, state := _State())  # a note says which partitions there are
@@ -202,7 +202,7 @@ class RowStore(BaseStore):
         return -1 if state is None or self.retention_ms is None else state.observed_time_ms - self.retention_ms
 
     def _found(self, partition: int, times_ms: Times, keys: RawKeys) -> Iterable[tuple[Place, bytes]]:
-        """The rows that reads see."""
+        """Rows of these times and keys that have not expired."""
         number = self._number(partition)
         first_ms = max(times_ms[0], self._expired_ms(number) + 1)
         return self.find_rows(number, (first_ms, times_ms[1]), keys) if first_ms <= times_ms[1] else ()
@@ -216,7 +216,7 @@ class RowStore(BaseStore):
         *,
         backward: bool = False,
     ) -> Iterator[Any]:
-        """What is in them, by time, key and falling start. The answer is fixed when the call is made."""
+        """Windows of these times and keys, by time, key and falling start; which ones is fixed by the call."""
         rows = [row for row in self._found(partition, times_ms, keys) if row[0].start_ms <= latest_start_ms]
         rows.sort(key=lambda row: (row[0].time_ms, row[0].key, -row[0].start_ms), reverse=backward)
         return self._while_open([self._stored(int(partition), place, value) for place, value in rows])
@@ -226,7 +226,7 @@ class RowStore(BaseStore):
         return self.layout.stored(place, unpack_key(place.key, self._noted.key_kind or "unknown"), fields)
 
     def _context(self, partition: int, place: Place) -> bytes:
-        """What a value belongs to: read for another row, it counts as damaged."""
+        """Bytes of the row that a value belongs to: a value that is read for another row counts as damaged."""
         return partition.to_bytes(8) + self.layout.by_key(place)
 
     # ---- to look at

@@ -32,20 +32,20 @@ COUNTED_ROWS = 100_000  # counting more takes longer than what a store shows of 
 
 
 class Noted(NamedTuple):
-    """What a store knows of the plan that it belongs to; None: of none yet."""
+    """Notes of a store on its plan, each None until it is known."""
 
     key_kind: str | None = None  # of the first key: as bytes, 1 and "\\0\\0\\0\\0\\0\\0\\0\\1" are one
     names: list[str] | None = None  # of the results that a plan committed, sorted
-    windows: dict[str, Any] | None = None  # what the plan's windows, keys and results are
+    windows: dict[str, Any] | None = None  # the plan's windows, keys and results
 
 
 @answers_names("store")
 class BaseStore(SharedStore, ABC):
-    """What stores of every kind do the same way."""
+    """Base of the stores of every kind: binds them to a plan, takes runs over, shows their rows, closes them."""
 
     noun: ClassVar[str]
     holds: ClassVar[str]  # "sessions" or "windows"
-    kept_by: ClassVar[str]  # "ends" or "starts": what of one decides when it expires
+    kept_by: ClassVar[str]  # "ends" or "starts": which bound of a window decides when it expires
     columns: ClassVar[tuple[str, ...]]
 
     # What the record cache in front of a store asks. Kafka says of a store in memory that each ms is a segment; ranges
@@ -115,7 +115,7 @@ class BaseStore(SharedStore, ABC):
 
     @abstractmethod
     def all_or_nothing(self) -> AbstractContextManager[None]:
-        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
+        """Keeps what is done inside the block only if nothing raises. Other threads wait until it is through."""
 
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
         """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
@@ -153,7 +153,7 @@ class BaseStore(SharedStore, ABC):
     def _as_columns(
         self, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
     ) -> SessionColumns | FixedColumns:
-        """What a store holds as columns; the keys are of the type that its own are, if it has any."""
+        """A store's windows as columns; keys are of the type that the store noted, or else of `key_type`."""
         kind = self._noted.key_kind if found else None
         return as_columns(self.holds, found, key_type if kind is None else KEY_TYPES[kind], names)
 
@@ -180,7 +180,7 @@ class BaseStore(SharedStore, ABC):
             raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
 
     def _while_open(self, found: Iterable[Any]) -> Iterator[Any]:
-        """What was found, one by one; an iterator that is left when the store is closed raises, too."""
+        """The windows found, one by one; an iterator that is not finished raises once the store is closed."""
         return while_open(self._check_open, found)
 
     # ---- keys and partitions
@@ -239,7 +239,7 @@ class BaseStore(SharedStore, ABC):
             yield dict(zip(("partition", *self.columns), row, strict=True))
 
     def facts(self) -> list[str]:
-        """What there is to say of it: the oldest and the newest window, and what expires next."""
+        """Facts about the store in words: the oldest and the newest window, and what expires next."""
         return list(self._facts()) if self._is_open else []
 
     def __repr__(self) -> str:
@@ -252,15 +252,15 @@ class BaseStore(SharedStore, ABC):
         return f"{kind}({self.name!r}): {shown}, kept {kept}"
 
     def _repr_html_(self) -> str:
-        said = f"<p>{escape_html(repr(self))}</p>"
+        head = f"<p>{escape_html(repr(self))}</p>"
         if not self._is_open:
-            return html_block(said)
+            return html_block(head)
         titles = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
         rows = [[escape_html(shorten(value)) for value in row] for row in self._first(SHOWN_ROWS)]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
         facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self.facts())
-        return html_block(f"{said}<ul>{facts}</ul>{table}" if facts else f"{said}{table}")
+        return html_block(f"{head}<ul>{facts}</ul>{table}" if facts else f"{head}{table}")
 
     def _facts_of_times(
         self, oldest: list[tuple[int, int]], newest: list[int], *, at_boundary: bool = False
@@ -280,9 +280,9 @@ class BaseStore(SharedStore, ABC):
         """How many windows there are; `limit`, if there are as many or more."""
 
     def _first(self, most: int) -> Iterator[tuple[Any, ...]]:
-        """The first rows of it."""
+        """The first `most` rows of `to_pandas`."""
         return islice(self._table(), most)
 
     @abstractmethod
     def _facts(self) -> Iterator[str]:
-        """What there is to say of it."""
+        """Facts about the store in words, one by one."""

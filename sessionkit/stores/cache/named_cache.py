@@ -12,7 +12,7 @@ from sessionkit.stores.sizes import RECORD_BYTES
 
 
 class EntryId(NamedTuple):
-    """What a cached entry is known by."""
+    """The identity of a cached entry: its partition, its key and its bounds."""
 
     partition: int
     raw: bytes
@@ -21,7 +21,7 @@ class EntryId(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is cached, and where: its segment and its store key, as bytes that sort as Kafka's."""
+    """A cached entry and where it lies: its segment and its store key, as bytes that sort as Kafka's."""
 
     at: bytes
     id: EntryId
@@ -37,7 +37,7 @@ ENTRY_BYTES = 8 + 8 + 8 + 1 + RECORD_BYTES
 
 
 class Room(NamedTuple):
-    """What fits into the caches of all partitions together: so many entries, or bytes; None for any number."""
+    """The limit of the caches of all partitions together, in entries or in bytes; None for no limit."""
 
     most: int | None = None
     in_bytes: bool = False
@@ -47,7 +47,7 @@ ANY_NUMBER = Room()
 
 
 class Budget:
-    """What fits into the caches of all partitions together, and what is there.
+    """The budget that the caches of all partitions share, and how much of it is in use.
 
     Source:
         ThreadCache; NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext.
@@ -57,7 +57,7 @@ class Budget:
         self.most, self._in_bytes, self.held, self.most_held = room.most, room.in_bytes, 0, 0
 
     def weighed(self, entry: Entry, value_size: int) -> Entry:
-        """The entry, with its size where that counts; `value_size` is that of its value."""
+        """The entry, with its size if the budget counts bytes; `value_size` is the size of its value."""
         return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self._in_bytes else entry
 
     def add(self, size: int) -> None:
@@ -135,10 +135,10 @@ class NamedCache:
 
         Where uses do not matter and only entries of `key` are wanted, the others are not gone through.
         """
-        there = self._by_place if self.can_evict or key is None else self._of_key.get(key)
-        if there is None:
+        ordered = self._by_place if self.can_evict or key is None else self._of_key.get(key)
+        if ordered is None:
             return iter(())
-        places = list(there.irange(low, high))
+        places = list(ordered.irange(low, high))
         if backward:
             places.reverse()
         return (entry for at in places if (entry := self.get(at)) is not None)
@@ -157,7 +157,7 @@ class NamedCache:
             self._flush([evicted])
 
     def _flush(self, entries: list[Entry]) -> None:
-        """Writes these and then the dirty ones."""
+        """Writes these entries and then the dirty ones."""
         dirty = list(self._dirty)
         self._dirty.clear()
         for entry in [*entries, *(self._by_place[at] for at in dirty)]:
@@ -172,9 +172,9 @@ class NamedCache:
         self._dirty.pop(at, None)
         self._budget.held -= entry.size
         if not self.can_evict:
-            mine = self._of_key[entry.id.raw]
-            mine.remove(at)
-            if not mine:
+            of_key = self._of_key[entry.id.raw]
+            of_key.remove(at)
+            if not of_key:
                 del self._of_key[entry.id.raw]
 
 

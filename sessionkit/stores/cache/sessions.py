@@ -41,7 +41,7 @@ CS = TypeVar("CS", bound=CachedStore)
 
 
 class CachingStore(Generic[CS]):
-    """What the two caching stores share.
+    """Base of the two caching stores.
 
     Where nothing is forwarded (`on_flush` None, as on close), all that is flushed is put, deletions of nothing, too.
     """
@@ -146,12 +146,12 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
     """A session store behind the record cache. Source: KIP-63, KIP-94; CachingSessionStore."""
 
     def _place(self, raw: bytes, start_ms: int, end_ms: int, segment: int | None = None) -> bytes:
-        """Where such an entry lies."""
+        """The place in the cache of an entry with this key and these times."""
         segment = self._segment(end_ms) if segment is None else segment
         return _SEGMENT.pack(segment) + raw + _TIMES.pack(end_ms, start_ms)
 
     def _order(self, place: bytes) -> bytes:
-        """By this what the cache has is compared with what the store has."""
+        """The place in a form that compares the entries of the cache with those of the store."""
         return place if self.store.is_persistent else _LaterStartFirst(place)
 
     def _order_of(self, session: StoredSession) -> bytes:
@@ -206,7 +206,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
     def _cached(
         self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool
     ) -> Iterator[Entry]:
-        """What Kafka goes through: more than what is asked for."""
+        """The cached entries that Kafka goes through, which are more than those asked for."""
         cache = self._cache(partition)
         earliest_ms, latest_ms = max(earliest_ms, 0), max(latest_ms, 0)
         if low is None or low != high:

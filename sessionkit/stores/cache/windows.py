@@ -29,7 +29,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self._notice_segments = getattr(store, "notice_segments", None)  # of an audit
 
     def _place(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
-        """Where such an entry lies; with the last sequence number a bound behind it."""
+        """The place in the cache of an entry of this key and start; with the last sequence number a bound behind it."""
         if not self._by_time:
             return self._place_by_key(raw, start_ms, segment, sequence)
         at = _PLACE.pack(self._segment(start_ms) if segment is None else segment)
@@ -138,7 +138,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
     def _cached(
         self, low: bytes | None, high: bytes | None, from_ms: int, to_ms: int, partition: int, *, backward: bool
     ) -> Iterator[Entry]:
-        """What Kafka goes through: more than what is asked for."""
+        """The cached entries that Kafka goes through, which are more than those asked for."""
         cache = self._cache(partition)
         from_ms, to_ms = max(from_ms, 0), max(to_ms, 0)
         one = low if low == high else None

@@ -1,4 +1,4 @@
-"""What the two stores in memory share: partitions, expiry, and the same windows as columns or in maps."""
+"""Base of the two stores in memory: partitions, expiry, and the same windows as columns or in maps."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class InMemoryStore(BaseStore):
         self._note_names(names)
 
     def restart_task(self, kind: str = "disk") -> None:
-        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
+        """Forgets the stream time of each partition, as Kafka Streams does when its task is stopped and started again.
 
         It is restored neither from the store nor from what was committed, so late records count until newer ones have
         moved it on. The store itself is rebuilt from its changelog as it was, whatever `kind` of restart it is.
@@ -103,13 +103,13 @@ class InMemoryStore(BaseStore):
         """
         self._check_open()
         one_of("kind", kind, RESTARTS)
-        for mine in self._partitions.values():
-            mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
+        for state in self._partitions.values():
+            state.snapshot = state.snapshot._replace(stream_time_ms=-1)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         with self.lock:
-            before = {number: mine.copy() for number, mine in self._partitions.items()}
+            before = {number: state.copy() for number, state in self._partitions.items()}
             noted = self._noted
             try:
                 yield
@@ -154,8 +154,8 @@ class InMemoryStore(BaseStore):
     def _facts(self) -> Iterator[str]:
         columns = self._bulk()
         if columns is not None:
-            held = columns.edges()
-            yield from self._facts_of_times([(oldest, p) for p, oldest, _ in held], [newest for *_, newest in held])
+            bounds = columns.edges()
+            yield from self._facts_of_times([(oldest, p) for p, oldest, _ in bounds], [newest for *_, newest in bounds])
             return
         edges = [(self._live(p).by_time, p) for p in self.partitions]
         oldest = [(by_time.peekitem(0)[0], p) for by_time, p in edges]
@@ -171,11 +171,11 @@ class InMemoryStore(BaseStore):
     def _partitions(self) -> dict[int, Partition]:
         """The maps; what was in columns moves there first."""
         if self._columns is not None and self._columns.snapshots:
-            held, snapshots = self._columns.take_all()
+            columns, snapshots = self._columns.take_all()
             for number, snapshot in snapshots.items():
                 self._maps.setdefault(number, Partition()).snapshot = snapshot
-            if held is not None:
-                self._write_all(held)
+            if columns is not None:
+                self._write_all(columns)
         return self._maps
 
     def _to_columns(self, key_type: pa.DataType) -> None:
@@ -183,7 +183,7 @@ class InMemoryStore(BaseStore):
         if self._columns is None or not self._maps or self._noted.names is None:
             return
         rows = [(partition, each) for partition in sorted(self._maps) for each in self.all(partition=partition)]
-        snapshots = {number: mine.snapshot for number, mine in self._maps.items()}
+        snapshots = {number: state.snapshot for number, state in self._maps.items()}
         columns = self._as_columns(rows, key_type, tuple(self._noted.names))
         self._maps = {}
         self._columns.fill(columns, snapshots)
@@ -193,18 +193,18 @@ class InMemoryStore(BaseStore):
     def _of(self, partition: int) -> Partition:
         self._check_open()
         partitions = self._partitions
-        mine = partitions.get(partition)
-        if mine is None:
-            mine = partitions[partition] = Partition()
-        return mine
+        state = partitions.get(partition)
+        if state is None:
+            state = partitions[partition] = Partition()
+        return state
 
-    def _expiry_ms(self, mine: Partition) -> int:
-        return -1 if self.retention_ms is None else mine.observed_time_ms - self.retention_ms
+    def _expiry_ms(self, state: Partition) -> int:
+        return -1 if self.retention_ms is None else state.observed_time_ms - self.retention_ms
 
     def _live(self, partition: int) -> Partition:
         """The partition without what has expired."""
-        mine = self._of(partition)
-        expired_ms = min([self._expiry_ms(mine), *(read.time_ms - 1 for read in mine.open_reads)])
-        while mine.by_time and mine.by_time.peekitem(0)[0] <= expired_ms:
-            mine.by_time.popitem(0)
-        return mine
+        state = self._of(partition)
+        expired_ms = min([self._expiry_ms(state), *(read.time_ms - 1 for read in state.open_reads)])
+        while state.by_time and state.by_time.peekitem(0)[0] <= expired_ms:
+            state.by_time.popitem(0)
+        return state

@@ -63,14 +63,14 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         if start_ms > end_ms or start_ms < 0:
             got = f"[{start_ms}, {end_ms}]"
             raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, "swap them"))
-        mine = self._live(partition)
-        mine.observed_time_ms = max(mine.observed_time_ms, end_ms)
-        if end_ms <= self._expiry_ms(mine):
+        state = self._live(partition)
+        state.observed_time_ms = max(state.observed_time_ms, end_ms)
+        if end_ms <= self._expiry_ms(state):
             return False
         if aggregate is None and not keep_null:
             self.remove(key, start_ms, end_ms, partition=partition)
             return True
-        by_key = mine.by_time.setdefault(end_ms, SortedDict())
+        by_key = state.by_time.setdefault(end_ms, SortedDict())
         is_plain = session.window_start_ms is start_ms and session.window_end_ms is end_ms
         plain = session if is_plain else session._replace(window_start_ms=start_ms, window_end_ms=end_ms)
         by_key.setdefault(raw, SortedDict())[start_ms] = plain
@@ -79,15 +79,15 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
-        mine, raw = self._of(partition), self._raw(key)
-        by_key = mine.by_time.get(window_end_ms, {})
+        state, raw = self._of(partition), self._raw(key)
+        by_key = state.by_time.get(window_end_ms, {})
         by_start = by_key.get(raw, {})
         if by_start.pop(window_start_ms, None) is None:
             return
         if not by_start:
             del by_key[raw]
         if not by_key:
-            del mine.by_time[window_end_ms]
+            del state.by_time[window_end_ms]
 
     def find_sessions_by_end(
         self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
@@ -138,7 +138,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         backward: bool = False,
         latest_end_ms: int = INT64_MAX,
     ) -> Iterator[StoredSession]:
-        """By end, key bytes, falling start. The answer is fixed when the call is made."""
+        """Sessions by end, key bytes and falling start. The answer is fixed when the call is made."""
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
         first_ms, last_ms, start_ms = check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
         by_time = self._live(partition).by_time

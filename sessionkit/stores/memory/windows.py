@@ -59,15 +59,15 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         (start_ms,) = check_times(start_ms, of="window")
         if start_ms < 0:
             raise InvalidArgument(problem("a window starts at 0 or later", start_ms, "times up to 2**63 - 1"))
-        raw, mine = self._raw(key), self._live(partition)
-        mine.observed_time_ms = max(mine.observed_time_ms, start_ms)
-        if start_ms <= self._expiry_ms(mine):
+        raw, state = self._raw(key), self._live(partition)
+        state.observed_time_ms = max(state.observed_time_ms, start_ms)
+        if start_ms <= self._expiry_ms(state):
             return False
-        by_key = mine.by_time.setdefault(start_ms, SortedDict())
+        by_key = state.by_time.setdefault(start_ms, SortedDict())
         if aggregate is None and not keep_null:
             by_key.pop(raw, None)
             if not by_key:
-                del mine.by_time[start_ms]
+                del state.by_time[start_ms]
             return True
         by_key[raw] = window if start_ms is window.window_start_ms else window._replace(window_start_ms=start_ms)
         if self._noted.key_kind is None:
@@ -76,10 +76,10 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         (start_ms,) = check_times(window_start_ms, of="window")
-        raw, mine = self._raw(key), self._live(partition)
-        if start_ms <= self._expiry_ms(mine):
+        raw, state = self._raw(key), self._live(partition)
+        if start_ms <= self._expiry_ms(state):
             return None
-        found: StoredWindow | None = mine.by_time.get(start_ms, {}).get(raw)
+        found: StoredWindow | None = state.by_time.get(start_ms, {}).get(raw)
         return found
 
     def fetch_step_by_step(
@@ -93,27 +93,27 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
             InMemoryWindowStore.InMemoryWindowStoreIteratorWrapper.
         """
         low, high = self._key_range(key_from, key_to)
-        mine = self._live(partition)
-        first_ms = max(time_from_ms, self._expiry_ms(mine) + 1)
+        state = self._live(partition)
+        first_ms = max(time_from_ms, self._expiry_ms(state) + 1)
         if time_to_ms < first_ms or (low is not None and high is not None and low > high):
             return
-        mine.open_reads.append(read := OpenRead(0))
+        state.open_reads.append(read := OpenRead(0))
         try:
-            ahead = _neighbour(mine, first_ms, time_to_ms, backward=backward)
+            ahead = _neighbour(state, first_ms, time_to_ms, backward=backward)
             while ahead is not None:
                 read.time_ms, by_key = ahead
                 bounds = (first_ms, read.time_ms - 1) if backward else (read.time_ms + 1, time_to_ms)
-                ahead = _neighbour(mine, *bounds, backward=backward)
+                ahead = _neighbour(state, *bounds, backward=backward)
                 yield from self._while_open([by_key[raw] for raw in by_key.irange(low, high, reverse=backward)])
         finally:
-            mine.open_reads.remove(read)
+            state.open_reads.remove(read)
 
     # ---- inside
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """By start and key bytes. The answer is fixed when the call is made."""
+        """Windows by start and key bytes. The answer is fixed when the call is made."""
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of="window")
         if len(keys) == 1:
             raw, by_time = self._raw(keys[0]), self._live(partition).by_time
@@ -133,7 +133,7 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         return self._find((None, None), time_from_ms, time_to_ms, partition, backward=backward)
 
 
-def _neighbour(mine: Partition, first_ms: int, last_ms: int, *, backward: bool) -> tuple[int, Any] | None:
+def _neighbour(state: Partition, first_ms: int, last_ms: int, *, backward: bool) -> tuple[int, Any] | None:
     """The first time between these two that has windows, with them; backward, the last one."""
-    time_ms = next(mine.by_time.irange(first_ms, last_ms, reverse=backward), None)
-    return None if time_ms is None else (time_ms, mine.by_time[time_ms])
+    time_ms = next(state.by_time.irange(first_ms, last_ms, reverse=backward), None)
+    return None if time_ms is None else (time_ms, state.by_time[time_ms])

@@ -1,4 +1,4 @@
-"""What the stores on disk share: settings, partitions and their clocks, commits, and what they show of themselves."""
+"""Base of the stores on disk: settings, partitions and their clocks, commits, and what they show of themselves."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class PersistentStore(BaseStore):
             self._note_run(snapshots, names)
 
     def restart_task(self, kind: str = "disk") -> None:
-        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
+        """Forgets the stream time of each partition, as Kafka Streams does when its task is stopped and started again.
 
         So late records count until newer ones have moved it on. On the same "disk" it also forgets the time that the
         store has observed, so that nothing expires until the next put; segments that were dropped stay so. A store that
@@ -126,7 +126,7 @@ class PersistentStore(BaseStore):
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is done inside stays only if nothing raises.
+        """Keeps what is done inside the block only if nothing raises.
 
         It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
         next single change, or when the store is closed: so windows and the position they belong to are never apart.

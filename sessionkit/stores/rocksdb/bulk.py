@@ -56,7 +56,7 @@ class PersistentBulkStore(PersistentStore):
     # ---- inside
 
     def _load_at_once(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
-        """What `load` gives, from one pass over all rows; None if they must be read one by one."""
+        """The windows that `load` gives, from one pass over all rows; None if they must be read one by one."""
         at, values = [], []
         for partition in before_ms:
             rows = self._space.value_rows(self._database, int(partition), self._visible_ms(int(partition)))
@@ -68,9 +68,9 @@ class PersistentBulkStore(PersistentStore):
         wanted = np.ones(len(columns.key), np.bool_)  # keys of another type: the run will say so
         if columns.key.type == keys.type:
             wanted = np.array(pc.is_in(columns.key, value_set=keys))
-        for partition, here in _by_partition(columns):
-            wanted[here] |= columns.time_ms[here] < before_ms[partition]
-            wanted[here] &= columns.time_ms[here] >= self._visible_ms(partition)
+        for partition, mask in _by_partition(columns):
+            wanted[mask] |= columns.time_ms[mask] < before_ms[partition]
+            wanted[mask] &= columns.time_ms[mask] >= self._visible_ms(partition)
         return columns if wanted.all() else columns.take(np.flatnonzero(wanted))
 
     def _needed(self, partition: int, until_ms: int, wanted: list[bytes], *, many: bool) -> Iterator[Row]:
@@ -93,8 +93,8 @@ class PersistentBulkStore(PersistentStore):
             for partition, _, place, _ in self._one_by_one(columns):
                 self._remove(place, partition)
             return
-        for partition, here in _by_partition(columns):
-            self._observe(partition, int(columns.time_ms[here].max()), drop=False)
+        for partition, mask in _by_partition(columns):
+            self._observe(partition, int(columns.time_ms[mask].max()), drop=False)
         for rows in packed:
             self._database.change(dict.fromkeys(rows.rows()))
 
@@ -106,9 +106,9 @@ class PersistentBulkStore(PersistentStore):
                 self._put(key, place, row, partition)
             return
         is_live = np.empty(len(columns.key), np.bool_)
-        for partition, here in _by_partition(columns):
-            first = self._observe(partition, int(columns.time_ms[here].max())).first_segment
-            is_live[here] = columns.time_ms[here] // self.segments.interval_ms >= first
+        for partition, mask in _by_partition(columns):
+            first = self._observe(partition, int(columns.time_ms[mask].max())).first_segment
+            is_live[mask] = columns.time_ms[mask] // self.segments.interval_ms >= first
         if is_live.any():
             self._note_kind(columns.key[0].as_py())
         for rows, values in zip(packed, [fields.rows(), repeat(b"")], strict=False):
@@ -137,6 +137,6 @@ class PersistentBulkStore(PersistentStore):
 
 
 def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
-    """(partition, where its windows are)."""
+    """(partition, mask of its windows) of each partition."""
     for partition in np.unique(columns.partition).tolist():
         yield partition, columns.partition == partition

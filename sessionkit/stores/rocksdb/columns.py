@@ -36,7 +36,7 @@ class Packed(NamedTuple):
         return cls(np.frombuffer(b"".join(rows), np.uint8), ends)
 
     def rows(self) -> list[bytes]:
-        """The rows again, each as bytes of its own."""
+        """The packed rows, each as bytes of its own."""
         raw, ends = self.raw.tobytes(), self.ends.tolist()
         return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 

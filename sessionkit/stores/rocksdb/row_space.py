@@ -32,7 +32,7 @@ class Question(NamedTuple):
     by_time: bool = False  # in order of time, where the store can
 
     def holds(self, place: Place) -> bool:
-        """True for a row that is asked for."""
+        """True if the question asks for the row at this place."""
         return (
             self.from_ms <= place.time_ms <= self.to_ms
             and place.start_ms <= self.latest_start_ms
@@ -63,7 +63,7 @@ class RowSpace:
     index: bool
 
     def partition(self, partition: int) -> bytes:
-        """What every row of a partition starts with."""
+        """The beginning of every row of a partition."""
         return ROWS + partition.to_bytes(4)
 
     def behind(self, partition: int) -> bytes:
@@ -71,7 +71,7 @@ class RowSpace:
         return ROWS + (partition + 1).to_bytes(4) if partition + 1 < 2**32 else b"\x03"
 
     def segment(self, partition: int, segment: int) -> bytes:
-        """What every row of a segment starts with."""
+        """The beginning of every row of a segment."""
         return self.partition(partition) + segment.to_bytes(8)
 
     def row(self, partition: int, place: Place) -> bytes:
@@ -88,7 +88,7 @@ class RowSpace:
     def around_key(
         self, partition: npt.NDArray[np.int64], places: PlaceColumns, *, index: bool = False
     ) -> tuple[Bytes, Bytes]:
-        """What stands before and behind the key in `row`, or in `index_row`, for many places: a line for each."""
+        """The bytes before and behind the key in `row`, or in `index_row`, for many places: a line for each."""
         by_time = self.time_ordered and not index
         before, behind = self.layout.around_key(places, by_time)
         start = np.empty((len(partition), _PREFIX + self.time_ordered), np.uint8)
@@ -121,7 +121,7 @@ class RowSpace:
         return keys, values
 
     def sort_key(self, place: Place) -> bytes:
-        """Sorts as the rows of a range of keys come."""
+        """Bytes by which places sort in the order of a range of keys."""
         return (self.index_row(0, place) or self.row(0, place))[5:]
 
     def partitions(self, database: Database) -> list[int]:

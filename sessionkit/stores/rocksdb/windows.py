@@ -114,7 +114,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """By segment, then key and start; in a time-ordered store without an index by start and key."""
+        """Windows by segment, then key and start; in a time-ordered store without an index by start and key."""
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         question = self._question(partition, from_ms, to_ms, backward=backward)
@@ -123,6 +123,6 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """By segment, then key and start: not by time within a segment. In a time-ordered store: by start and key."""
+        """Windows by segment, key and start, so not by time in a segment; in a time-ordered store by start and key."""
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         return self._listed(self._question(partition, from_ms, to_ms, backward=backward, by_time=True))

@@ -1,1 +1,1 @@
-"""What a plan keeps between two batches, as columns."""
+"""State that a plan keeps between two batches, as columns."""

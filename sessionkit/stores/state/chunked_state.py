@@ -22,7 +22,7 @@ from sessionkit.stores.typed_bytes import pack_value, unpack_value
 FORMAT = 1
 CHUNK_ROWS = 65_536  # so that the oldest chunk can be written anew without a pause
 MOST_CHUNKS = 32  # that are not full: a log of many small ones takes long to read
-MOVED_ROWS = 16_384  # at least so many rows are written anew at a time, if that is due
+MOVED_ROWS = 16_384  # rows that are written anew at a time, at least, when that is due
 _UNWRITTEN = -1
 _NUMBERS = ("start_ms", "length_ms", "opened_by", "closed_by")
 _ROWS = "rows"  # left out where no window knows them
@@ -41,7 +41,7 @@ class Chunk(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a log has to write down and may forget."""
+    """A change of the log: what it has to write down, and what it may forget."""
 
     written: tuple[Chunk, ...]
     forgotten: tuple[int, ...]  # numbers of chunks
@@ -79,7 +79,7 @@ class ChunkedState(ColumnState):
         self._chunk, self._row = np.append(self._chunk[stays], new), np.append(self._row[stays], new)
 
     def seal(self) -> Change:
-        """What changed since the last time, to be written down."""
+        """The changes since the last time, to be written down."""
         forgotten = self._doomed()
         moves = (self._chunk == _UNWRITTEN) | np.isin(self._chunk, forgotten)
         gone = np.concatenate([np.empty((2, 0), np.int64), *self._gone], axis=1)
@@ -172,19 +172,19 @@ class ChunkedState(ColumnState):
         self._loaded = np.zeros(len(self), np.bool_)
 
     def to_table(self) -> pa.Table:
-        """The windows, to look at: partition, key, bounds, and each accumulator by its name."""
-        held = self._held
-        if held is None:
+        """The windows as a table to look at: partition, key, bounds, and each accumulator by its name."""
+        windows = self._held
+        if windows is None:
             return pa.table({})
-        last = "window_end_ms" if isinstance(held, SessionColumns) else "timestamp_ms"
-        numbers = {"window_start_ms": held.start_ms, last: held.timestamp_ms}
+        last = "window_end_ms" if isinstance(windows, SessionColumns) else "timestamp_ms"
+        numbers = {"window_start_ms": windows.start_ms, last: windows.timestamp_ms}
         aggregates = {
             name: column if isinstance(column, pa.Array) else pa.array(list(map(repr, column)), pa.string())
-            for name, column in held.aggregates.items()
+            for name, column in windows.aggregates.items()
         }
-        return pa.table({"partition": held.partition, "key": held.key, **numbers, **aggregates})
+        return pa.table({"partition": windows.partition, "key": windows.key, **numbers, **aggregates})
 
-    # ---- the whole of it at once, for whoever goes on with it on this machine
+    # ---- the whole state at once, for a process that goes on with it on this machine
 
     def save(self, sink: io.RawIOBase | pa.NativeFile) -> None:
         """Writes all of it, so that it can be used without being read; OSError where there is no room."""
@@ -194,9 +194,9 @@ class ChunkedState(ColumnState):
             "next": self._next,
             "snapshot": self.snapshot(self.partition).noted(),
         }
-        told = {**(table.schema.metadata or {}), b"facts": json.dumps(facts).encode()}
+        metadata = {**(table.schema.metadata or {}), b"facts": json.dumps(facts).encode()}
         table = table.append_column("chunk", pa.array(self._chunk)).append_column("row", pa.array(self._row))
-        table = table.replace_schema_metadata(told)
+        table = table.replace_schema_metadata(metadata)
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
 
@@ -216,7 +216,7 @@ class ChunkedState(ColumnState):
 
 
 def sum_of_chunks(numbers: Iterable[int]) -> str:
-    """What tells that none of these chunks was lost; tokens of older versions do not have it."""
+    """A checksum of the chunks' numbers, which shows if one was lost; tokens of older versions lack it."""
     return f"{zlib.crc32(repr(sorted(numbers)).encode()):08x}"
 
 
@@ -233,10 +233,10 @@ def _to_table(columns: State) -> pa.Table:
         fields.append(pa.field(_ROWS, pa.int64()))
         arrays.append(pa.array(columns.rows))
     for name, column in columns.aggregates.items():
-        told = None if isinstance(column, pa.Array) else _PACKED
+        metadata = None if isinstance(column, pa.Array) else _PACKED
         if not isinstance(column, pa.Array):
             column = pa.array([pack_value(value) for value in column], pa.large_binary())
-        fields.append(pa.field(_AGGREGATE + name, column.type, metadata=told))
+        fields.append(pa.field(_AGGREGATE + name, column.type, metadata=metadata))
         arrays.append(column)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, {b"format": str(FORMAT).encode()}))
 

@@ -49,46 +49,46 @@ class ColumnState:
 
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
         """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
-        held = self._held
-        if held is None or not before_ms:
+        windows = self._held
+        if windows is None or not before_ms:
             self._loaded = np.zeros(len(self), np.bool_)
             return no_columns(self._of, keys.type, names)
-        limit = np.full(len(held.partition), -1, np.int64)  # -1: another partition, nothing lies before it
-        mine = np.zeros(len(held.partition), np.bool_)
+        limit = np.full(len(windows.partition), -1, np.int64)  # -1: another partition, nothing lies before it
+        known = np.zeros(len(windows.partition), np.bool_)
         for partition, until_ms in before_ms.items():
-            here = held.partition == partition
-            mine |= here
-            limit[here] = until_ms
-        time_ms = held.time_ms
-        self._loaded = mine & (time_ms < limit)
-        if held.key.type != keys.type:
-            self._loaded = mine  # the run will say that its keys are of another type
+            mask = windows.partition == partition
+            known |= mask
+            limit[mask] = until_ms
+        time_ms = windows.time_ms
+        self._loaded = known & (time_ms < limit)
+        if windows.key.type != keys.type:
+            self._loaded = known  # the run will say that its keys are of another type
         elif len(keys):
-            self._loaded |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
-        return held if self._loaded.all() else held.take(np.flatnonzero(self._loaded))
+            self._loaded |= known & np.asarray(pc.is_in(windows.key, value_set=keys))
+        return windows if self._loaded.all() else windows.take(np.flatnonzero(self._loaded))
 
     def edges(self) -> list[tuple[int, int, int]]:
         """(partition, oldest time, newest time) of each partition, by the time that a store keeps windows by."""
         if self._held is None:
             return []
         time_ms = self._held.time_ms
-        mine = (
+        pairs = (
             (number, time_ms[self._held.partition == number]) for number in np.unique(self._held.partition).tolist()
         )
-        return [(number, int(times.min()), int(times.max())) for number, times in mine]
+        return [(number, int(times.min()), int(times.max())) for number, times in pairs]
 
     def ordered(self, most: int | None = None) -> State | None:
         """The windows in the order of maps: by partition, time, key bytes, falling start, `most` of them."""
-        held = self._held
-        if held is None:
+        windows = self._held
+        if windows is None:
             return None
-        time_ms = held.time_ms
-        rows = np.lexsort((time_ms, held.partition))
+        time_ms = windows.time_ms
+        rows = np.lexsort((time_ms, windows.partition))
         if most is not None and most < len(rows):
             last = rows[most - 1]
-            ties = (time_ms[rows[most:]] == time_ms[last]) & (held.partition[rows[most:]] == held.partition[last])
+            ties = (time_ms[rows[most:]] == time_ms[last]) & (windows.partition[rows[most:]] == windows.partition[last])
             rows = rows[: most + int(ties.sum())]  # among those of one time the keys decide
-        chosen = held.take(rows)
+        chosen = windows.take(rows)
         keys = chosen.key.dictionary_encode()
         ranks = ranks_of(keys.dictionary, keys.indices.to_numpy())  # equal keys have one rank: then the start decides
         order = np.lexsort((-chosen.start_ms, ranks, chosen.time_ms, chosen.partition))
@@ -117,11 +117,11 @@ class ColumnState:
         """Takes a step over: what it loaded, `removes`, is replaced by what it wrote, and how far it came is noted."""
         assert self.is_loaded(removes), "a commit follows the load of its run"
         self.snapshots.update(snapshots)
-        held = self._held
-        if held is None or self._loaded.all():
+        windows = self._held
+        if windows is None or self._loaded.all():
             self._held = puts
         else:
-            stays = held.take(np.flatnonzero(~self._loaded)) if self._loaded.any() else held
+            stays = windows.take(np.flatnonzero(~self._loaded)) if self._loaded.any() else windows
             self._held = self._joined(stays, puts)
         self._loaded = np.zeros(len(self), np.bool_)
 

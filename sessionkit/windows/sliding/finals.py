@@ -161,10 +161,10 @@ def checks_of(values: Values) -> bool | None:
 def _sums(structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.NDArray[Any]) -> npt.NDArray[Any]:
     operations, kind = structure.operations, loaded.dtype
     tree = np.empty(tree_length(_most(operations.window_ends)), kind)
-    mine = np.empty(0 if values is None else _most(operations.record_ends), kind)
+    room = np.empty(0 if values is None else _most(operations.record_ends), kind)
     nodes = np.empty(4 * MOST_LEVELS, np.int64)
     total = np.empty(len(structure.slot), kind)
-    fold_sums(operations, values, valid, kind.type(1), loaded, tree, mine, nodes, total)
+    fold_sums(operations, values, valid, kind.type(1), loaded, tree, room, nodes, total)
     return total
 
 
@@ -183,9 +183,9 @@ def sliding_total(
     most = _sums(structure, sizes, valid, loaded_sizes)
     operations, failed = structure.operations, []
     windows = _most(operations.window_ends)
-    there, sums = np.empty(windows, np.bool_), np.empty(windows, np.int64)
+    scratch, sums = np.empty(windows, np.bool_), np.empty(windows, np.int64)
     for s in np.unique(structure.slot[most >= SAFE]).tolist():
-        failed.append(first_overflow(operations, s, values, valid, loaded, sums, there))
+        failed.append(first_overflow(operations, s, values, valid, loaded, sums, scratch))
     return total, min((i for i in failed if i >= 0), default=-1)
 
 

@@ -141,13 +141,13 @@ def find_places(line, ranks, loaded, difference):  # type: ignore[no-untyped-def
     places = 0
     left = 0
     right = 0
-    given = 0
-    while right < ranks or given < loaded:
+    entry = 0
+    while right < ranks or entry < loaded:
         start = line.time_of[right] + 1 if right < ranks else np.int64(2**63 - 1)
         if left < ranks:
             start = min(start, max(np.int64(0), line.time_of[left] - difference))
-        if given < loaded:
-            start = min(start, line.loaded_start[given])
+        if entry < loaded:
+            start = min(start, line.loaded_start[entry])
         line.start[places] = start
         while left < ranks and max(0, line.time_of[left] - difference) == start:
             line.left[left] = places
@@ -155,9 +155,9 @@ def find_places(line, ranks, loaded, difference):  # type: ignore[no-untyped-def
         if right < ranks and line.time_of[right] + 1 == start:
             line.right[right] = places
             right += 1
-        if given < loaded and line.loaded_start[given] == start:
-            line.loaded_place[line.loaded[given]] = places
-            given += 1
+        if entry < loaded and line.loaded_start[entry] == start:
+            line.loaded_place[line.loaded[entry]] = places
+            entry += 1
         places += 1
     return places
 

@@ -19,7 +19,7 @@ from sessionkit.windows.sliding.finals import Longs, Mask, checks_of
 
 @inlined
 def _copied(touches, j, held, before, nothing):  # type: ignore[no-untyped-def]
-    """What the COPIED row of a record will copy, looked up at the first row of the record, and kept for the others."""
+    """The value that a record's COPIED row will copy, looked up at its first row and kept for the others."""
     record = touches.record[j]
     if j > 0 and touches.record[j - 1] == record:
         return before
@@ -33,7 +33,7 @@ def _copied(touches, j, held, before, nothing):  # type: ignore[no-untyped-def]
 
 @inlined
 def _base(touches, j, held, before, nothing):  # type: ignore[no-untyped-def]
-    """What the window of a row holds before the record is added."""
+    """The value in the window of a row before the record is added."""
     if touches.effect[j] == OPENED:
         return nothing
     if touches.effect[j] == COPIED:
@@ -84,9 +84,9 @@ def run_best(touches, base_position, values, valid, largest, best, out):  # type
 
 def _state(touches: Touches, loaded: npt.NDArray[Any], nothing: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """(what each window holds at first, room for a value a touch)."""
-    held = np.full(max(len(loaded), int(touches.window.max(initial=-1)) + 1), nothing, loaded.dtype)
-    held[: len(loaded)] = loaded
-    return held, np.full(len(touches.record), nothing, loaded.dtype)
+    values = np.full(max(len(loaded), int(touches.window.max(initial=-1)) + 1), nothing, loaded.dtype)
+    values[: len(loaded)] = loaded
+    return values, np.full(len(touches.record), nothing, loaded.dtype)
 
 
 def running_total(

@@ -77,7 +77,7 @@ def _windows_around(line, places, rank, t, difference):  # type: ignore[no-untyp
 
 @inlined
 def _make_windows(line, places, rank, t, first, difference, j, operations, columns, counters):  # type: ignore[no-untyped-def]
-    """Makes the record's windows; whether one that it made holds it, and how many it could not, as they are closed."""
+    """Makes the record's windows; gives whether one of them holds it, and how many were closed already."""
     own, after = line.left[rank], line.right[rank]
     right, left, latest, seen = _windows_around(line, places, rank, t, difference)
     if seen:
@@ -123,7 +123,7 @@ def _note_missed(line, place, j, operations, counters):  # type: ignore[no-untyp
 
 @inlined
 def _decide(line, places, rank, difference, j, operations, columns, counters):  # type: ignore[no-untyped-def]
-    """One record of a slot: its windows, its decision, and the range of windows that it is added to."""
+    """Decides one record of a slot: its windows, its decision, and the range of windows that it is added to."""
     first, end = line.left[rank], line.right[rank]
     missed = 0
     if line.start[first] < columns.record[j].earliest:
@@ -148,7 +148,7 @@ def _decide(line, places, rank, difference, j, operations, columns, counters):  
 
 @inlined
 def _arrange(line, begin, end, columns, loaded, loaded_start_ms, loaded_timestamp_ms, difference):  # type: ignore[no-untyped-def]
-    """Readies the line for a slot with these records and loaded windows; how many places it has."""
+    """Prepares the line for a slot with these records and loaded windows; gives how many places it has."""
     records = end - begin
     for x in range(records):
         line.time[x] = columns.record[begin + x].time

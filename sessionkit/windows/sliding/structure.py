@@ -24,7 +24,7 @@ NOT_YET = -1
 
 
 class SlidingOperations(NamedTuple):
-    """What was done to the contents of windows, slot by slot; places are the slot's windows by start, from 0."""
+    """Changes of the contents of windows, slot by slot; places are the slot's windows by start, from 0."""
 
     record_ends: npt.NDArray[np.int64]  # where a slot's records end; slot s has those from [s] to [s + 1]
     record: npt.NDArray[np.int32]  # records in order of arrival, but not those that were late as a whole
@@ -226,7 +226,7 @@ def _structure(
     loaded_slot: npt.NDArray[np.int32],
     loaded_start_ms: npt.NDArray[np.int64],
 ) -> SlidingStructure:
-    """All in its final order. A column that was read takes in the next: fresh memory costs more than the loops."""
+    """The structure in its final order. Columns that were read are filled anew, as fresh memory is slower."""
     count, windows, loaded = len(records.slot), len(operations.window), len(loaded_slot)
     decision, dropped, first_row = np.empty(count, np.uint8), np.empty(count, np.int32), np.empty(count, np.int32)
     number_windows(outcome, loaded, decision, dropped, first_row)
@@ -245,7 +245,7 @@ def _structure(
 
 
 def _room(ends: npt.NDArray[np.int64], record: npt.NDArray[np.int32], windows: int) -> SlidingOperations:
-    """Pages that are not used cost nothing."""
+    """Room for the operations of these records, which make `windows` windows. Unused pages cost nothing."""
     return SlidingOperations(
         record_ends=ends,
         record=record,

@@ -17,7 +17,7 @@ NO_WINDOW = -1
 
 @inlined
 def _emit(touches, following, i, window, effect, start_ms, source):  # type: ignore[no-untyped-def]
-    """One row more of record i; without room for rows it is only counted."""
+    """Writes one more row of record i; without room for rows it is only counted."""
     at = following[i]
     following[i] = at + 1
     if touches.record.shape[0] > 0:
@@ -30,7 +30,7 @@ def _emit(touches, following, i, window, effect, start_ms, source):  # type: ign
 
 @compiled_loop
 def _emit_met(touches, following, i, window, start_ms, earliest):  # type: ignore[no-untyped-def]
-    """The row of a window that was there before the record."""
+    """Writes the row of a window that was there before the record."""
     if start_ms >= earliest:
         _emit(touches, following, i, window, ADDED, start_ms, NO_WINDOW)
     else:
@@ -39,7 +39,7 @@ def _emit_met(touches, following, i, window, start_ms, earliest):  # type: ignor
 
 @compiled_loop
 def _emit_made(touches, following, i, window, start_ms, t, source, source_window):  # type: ignore[no-untyped-def]
-    """The row of a window that the record made; two where Kafka makes it twice."""
+    """Writes the row of a window that the record made; two where Kafka makes it twice."""
     if start_ms > t:
         _emit(touches, following, i, window, COPIED, start_ms, source_window)
     elif source >= 0:

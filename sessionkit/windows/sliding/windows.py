@@ -87,7 +87,7 @@ class SlidingWindows(metaclass=AnswersNames):
 
     @property
     def not_in_kafka(self) -> tuple[str, str] | None:
-        """Trailing only is what KIP-450 first had."""
+        """Why Kafka has no such windows if they are trailing only, as KIP-450 first had them; else None."""
         if not self.trailing_only:
             return None
         return "Kafka has no trailing-only windows", "no deployment; Kafka released the other form of KIP-450"
@@ -98,7 +98,7 @@ class SlidingWindows(metaclass=AnswersNames):
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
         return self.grace_ms
 
     @property
@@ -174,10 +174,10 @@ class SlidingWindows(metaclass=AnswersNames):
         return structure
 
     def missed(self, feed: Feed) -> None:
-        """What a record missed is told with all that it met."""
+        """None: the touches of closed windows are not known without all the others."""
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what."""
+        """(callable, keyword arguments) that make these windows again."""
         return SlidingWindows, {
             "time_difference_ms": self.time_difference_ms,
             "grace_ms": self.grace_ms,
@@ -185,7 +185,7 @@ class SlidingWindows(metaclass=AnswersNames):
         }
 
     def forgets_in_words(self) -> str:
-        """They are closed before they are forgotten."""
+        """Words for when a window is forgotten: after it was closed."""
         return "a window is closed before it is forgotten"
 
     def in_words(self) -> str:
@@ -205,7 +205,7 @@ class SlidingWindows(metaclass=AnswersNames):
 
 
 class _Record(NamedTuple):
-    """The record in hand."""
+    """The record that the processor is taking in."""
 
     key: Any
     value: Any

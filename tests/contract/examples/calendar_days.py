@@ -112,7 +112,7 @@ class CalendarDays:
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
         return self.grace_ms
 
     @property
@@ -196,10 +196,10 @@ class CalendarDays:
         return Touches(*joined, source=np.full(len(joined[0]), -1, np.int32))
 
     def missed(self, feed: Feed) -> None:
-        """What a record missed is told with all that it met."""
+        """None: the touches of closed windows are not known without all the others."""
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what."""
+        """(callable, keyword arguments) that make these windows again."""
         return CalendarDays, {"timezone": self.timezone, "grace_ms": self.grace_ms}
 
     def in_words(self) -> str:

@@ -100,7 +100,7 @@ class ShiftSessions:
 
     @property
     def close_lag_ms(self) -> int:
-        """What is subtracted from stream time to get the close time."""
+        """Time that is subtracted from stream time to get the close time."""
         return self.pause_ms + self.grace_ms
 
     @property
@@ -114,7 +114,7 @@ class ShiftSessions:
         return self.pause_ms
 
     def reach_of_ms(self, start_ms: Times, end_ms: Times) -> tuple[Times, Times]:
-        """From when to when a record joins: up to a pause away, within the shift."""
+        """(first, last) time at which a record joins: up to a pause away, within the shift."""
         begin_ms = start_ms // self.shift_ms * self.shift_ms
         least: Any = np.minimum if isinstance(start_ms, np.ndarray) else min
         before_ms = least(start_ms - begin_ms, self.pause_ms)
@@ -198,7 +198,7 @@ class ShiftSessions:
         """A late record is in no session, and the trace holds it."""
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """What to call to make them again, and with what."""
+        """(callable, keyword arguments) that make these windows again."""
         return ShiftSessions, {"pause_ms": self.pause_ms, "shift_ms": self.shift_ms, "grace_ms": self.grace_ms}
 
     def in_words(self) -> str:

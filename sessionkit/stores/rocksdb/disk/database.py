@@ -24,7 +24,7 @@ _MADE_FOR = b"\x04"  # the row that is written when the store is made, and never
 
 @dataclass
 class Pending:
-    """What waits to be written: rows (None: deleted) by key, and ranges (start: end) that are deleted before them."""
+    """Changes that wait to be written: rows (None: deleted) by key, and ranges (start: end) deleted before them."""
 
     rows: SortedDict = field(default_factory=SortedDict)
     dropped: dict[bytes, bytes] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Cursor:
         self._is_waiting = False  # the row it stands on is one that waits to be written
 
     def seek(self, bound: bytes) -> None:
-        """To the first row at or behind `bound`; backward, to the last one before it."""
+        """Moves to the first row at or behind `bound`; backward, to the last one before it."""
         self._database.call(self._seek, bound)
         between = (None, bound) if self._backward else (bound, None)
         self._waiting = self._pending.rows.irange(
@@ -75,7 +75,7 @@ class Cursor:
         self._settle()
 
     def step(self) -> None:
-        """To the next row in its direction."""
+        """Moves to the next row in its direction."""
         if self._is_waiting:
             self._next_waiting = next(self._waiting, None)
         else:
@@ -111,7 +111,7 @@ class Cursor:
             self.rows.prev()
 
     def _settle(self) -> None:
-        """Onto the nearer of the two next rows; a waiting row hides the stored one, and a deleted one is no row."""
+        """Moves to the nearer of the two next rows: a waiting row hides the stored one, a deleted row is skipped."""
         stored = self._stored()
         while self._next_waiting is not None:
             waiting = self._next_waiting
@@ -224,7 +224,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is changed inside stays only if nothing raises; it may lie in another transaction."""
+        """Keeps what is changed inside the block only if nothing raises; it may lie in another transaction."""
         saved = self.pending.copy() if self.pending else None
         self._depth += 1
         try:

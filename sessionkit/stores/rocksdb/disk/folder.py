@@ -26,7 +26,7 @@ OPEN_LIMIT_S = 5  # for opening a folder that was not closed; a damaged manifest
 START_LIMIT_S = 60  # for the other Python to start, on a busy machine
 FORMAT = 2
 IDENTITY = f"sessionkit store, format {FORMAT}, ".encode()
-OWNER = b"\x03"  # the row that each batch of changes begins with: whose they are
+OWNER = b"\x03"  # the row that each batch of changes begins with, which names the store
 ROWS = "rows"  # the folder with RocksDB's own files
 # What the system says of a sound folder; RocksDB and rocksdict hand it on with or without words of their own.
 _REFUSALS = tuple(
@@ -93,7 +93,7 @@ class StoreFolder:
             raise self.failed("cannot be made", error) from error
         finally:
             if making.exists():
-                shutil.rmtree(making, ignore_errors=True)  # only what was made a moment ago
+                shutil.rmtree(making, ignore_errors=True)  # only the files that were just made
 
     def hold(self) -> None:
         """Takes the folder for this process and makes sure that it can be opened.
@@ -118,7 +118,7 @@ class StoreFolder:
             raise
 
     def seal(self) -> None:
-        """Says that RocksDB has closed its files, and which they are.
+        """Writes down that RocksDB has closed its files, and which files these are.
 
         A disk too full for the seal loses nothing: the folder is then opened as after a crash.
         """
@@ -132,7 +132,7 @@ class StoreFolder:
         self._held = None
 
     def size_bytes(self) -> int:
-        """What the folder takes on disk."""
+        """Bytes that the folder takes on disk."""
         size = 0
         for entry in os.scandir(self.rows):
             with suppress(FileNotFoundError):  # RocksDB removes files when it merges them
@@ -142,17 +142,17 @@ class StoreFolder:
     # ---- errors
 
     def corrupted(self, got: object) -> StoreCorrupted:
-        """What was found, and how to go on."""
+        """The error for a damaged store: what was found, and how to go on."""
         want = f"nothing was deleted; move {self.path} away and read the source again from its start"
         return StoreCorrupted(problem(f"store {self.name!r} is damaged", shorten(got, 300), want))
 
     def failed(self, what: str, error: BaseException) -> StoreFailed:
-        """What the disk refused."""
+        """The error for something that the disk refused."""
         want = f"check the free space, the permissions and the disk at {self.path}"
         return StoreFailed(problem(f"store {self.name!r} {what}", shorten(error, 300), want))
 
     def locked(self) -> StoreLocked:
-        """Somebody else has it."""
+        """The error for a store that somebody else has open."""
         want = "close it there first: a store has one user at a time"
         return StoreLocked(problem(f"store {self.name!r} is open already", str(self.path), want))
 
@@ -200,11 +200,11 @@ class StoreFolder:
         sealed = _listed(body)
         if sealed is None:
             raise self.corrupted(f"file CLOSED is not a list of files: {body[:60]!r}")
-        there = dict(_fingerprints(self.rows))
-        for file in sorted(sealed.keys() | there.keys()):
-            if sealed.get(file) != there.get(file):
-                what = "is missing" if file not in there else "was not there" if file not in sealed else "was changed"
-                raise self.corrupted(f"{file} {what} since the store was closed")
+        found = dict(_fingerprints(self.rows))
+        for file in sorted(sealed.keys() | found.keys()):
+            if sealed.get(file) != found.get(file):
+                change = "is missing" if file not in found else "was not there" if file not in sealed else "was changed"
+                raise self.corrupted(f"{file} {change} since the store was closed")
         return True
 
     def _check_logs(self) -> None:
@@ -224,12 +224,12 @@ class StoreFolder:
             raise self.corrupted(f"it did not open within {START_LIMIT_S} s") from error
         if done.returncode == -signal.SIGALRM:
             raise self.corrupted(f"it was not closed, and did not open within {OPEN_LIMIT_S} s")
-        said = done.stdout.decode(errors="replace") or shorten(done.stderr.decode(errors="replace"), 200)
+        message = done.stdout.decode(errors="replace") or shorten(done.stderr.decode(errors="replace"), 200)
         if done.returncode:
-            raise self.translated(said or f"opening it ended with {done.returncode}", "it was not closed")
+            raise self.translated(message or f"opening it ended with {done.returncode}", "it was not closed")
 
     def translated(self, said: str, note: str = "") -> StoreCorrupted | StoreFailed | StoreLocked:
-        """RocksDB's words as one of this library's errors."""
+        """The error of this library for an error in RocksDB's words."""
         if "lock hold by" in said or "While lock file" in said:
             return self.locked()
         refused = said.startswith("IO error") or any(words in said for words in _REFUSALS)
@@ -251,7 +251,7 @@ def _unsealed(raw: bytes | None) -> bytes | None:
 
 
 def _listed(body: bytes) -> dict[str, Any] | None:
-    """What the seal lists; None where somebody else wrote it: a right checksum is no proof of who did."""
+    """Files that the seal lists; None where somebody else wrote it: a right checksum is no proof of who did."""
     try:
         files = json.loads(body)
     except (ValueError, RecursionError):

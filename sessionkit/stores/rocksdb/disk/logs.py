@@ -28,7 +28,7 @@ class _Log(NamedTuple):
 
 
 class _Manifest(NamedTuple):
-    """What the manifest says of the logs."""
+    """The positions that the manifest names."""
 
     number: int
     log_number: int  # of the first log whose changes are in no table yet
@@ -62,7 +62,7 @@ def damage_in_logs(rows: Path, first_row: bytes = b"") -> str:
 
 
 def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
-    """What is missing from the logs that RocksDB would read, one behind the other."""
+    """The first gap in the logs that RocksDB would read, in words; "" if there is none that it would not see."""
     current = (rows / "CURRENT").read_bytes() if (rows / "CURRENT").is_file() else b""
     name = current.decode("ascii", errors="replace").strip()
     if not (name.startswith("MANIFEST-") and name[9:].isdecimal() and (rows / name).is_file()):
@@ -83,7 +83,7 @@ def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
 
 
 def _gap_between(logs: list[tuple[str, _Log]], manifest: _Manifest, first_row: bytes) -> str:
-    """Where the changes in these logs do not follow each other, or the tables.
+    """The first gap between the changes in these logs, or between them and the tables, in words; "" if there is none.
 
     Only the last one may end anywhere. Behind it may be empty ones, of openings that a crash ended. A log of an older
     time would hide what is in tables, as RocksDB looks there last.
@@ -109,7 +109,7 @@ def _gap_between(logs: list[tuple[str, _Log]], manifest: _Manifest, first_row: b
 
 
 def _manifest(number: int, log: _Log) -> _Manifest | None:
-    """What the manifest says; None if its first edits, which RocksDB writes together, are not all there."""
+    """The positions that the manifest names; None if its first edits, which are written together, are not all there."""
     numbers = {_LOG_NUMBER: 0, _LAST_SEQUENCE: 0, _NEXT_FILE: 0}
     in_tables: list[int] = []
     for _, edit in log.heads:

@@ -29,7 +29,7 @@ def open_strictly(path: str, *, create: bool) -> Rdict:
 
 
 def try_open(path: str, limit_s: int) -> str:
-    """What RocksDB says against opening the folder; "" if nothing. After `limit_s` the process ends by SIGALRM."""
+    """RocksDB's error on opening the folder, "" if it opens. After `limit_s` seconds SIGALRM ends the process."""
     signal.alarm(limit_s)  # also where RocksDB's own code hangs, which no Python thread could stop
     try:
         open_strictly(path, create=False).close()
