@@ -166,8 +166,8 @@ class SparkReading(SparkInput):
         number = self._input(name)
         with readable_errors():
             row = self._frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
-        records, given, first, last = (int(value or 0) for value in row)
-        if given < records:
+        records, present, first, last = (int(value or 0) for value in row)
+        if present < records:
             want = "a partition and an offset for every record"
             raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - present:,}", want))
         if first < 0:
