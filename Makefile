@@ -65,7 +65,14 @@ SHORT_SPARK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile="$
 
 .PHONY: test
 test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
-test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
+test: $(READY) tools ## what a change needs: all but what is slow or thorough, some Spark, a browser, a notebook
+	$(PYTEST) -n 3 --dist loadgroup -m "not fault and not browser and (essential or not (slow or thorough or spark))"
+	$(PYTEST) -n 2 --dist loadscope -m "browser and essential"
+	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks/01_first_look.ipynb
+
+.PHONY: test-all
+test-all: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
+test-all: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
 	$(PYTEST) -n 4 --dist loadgroup -m "not browser and not fault"
 	$(MAKE) --no-print-directory test-pages
 
@@ -99,7 +106,7 @@ check: $(READY) ## format, lint, types, layers, unit tests: under a minute
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
+	$(PYTEST) -q -n 2 --dist worksteal -m "not (spark or browser or slow or thorough)" tests/test_layers.py tests/test_public.py tests/unit
 
 .PHONY: format
 format: $(READY) ## format the code and sort the imports
@@ -118,7 +125,7 @@ reliability: $(READY) ## long checks in pieces that resume, each until its goal:
 	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
 
 .PHONY: random
-random: $(READY) ## all random cases of the tests, of which `make test` draws an eighth
+random: $(READY) ## all random cases of the tests, of which `make test-all` draws an eighth
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 tests/page/test_engine.py
 

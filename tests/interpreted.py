@@ -26,7 +26,7 @@ class Row(np.record):
 
 
 def fewer(cases: int) -> int:
-    """So many random cases in `make random`, a part of them in `make test`, a few where loops run as Python."""
+    """So many random cases in `make random`, a part of them in `make test-all`, a few where loops run as Python."""
     return min(cases, max(LEAST, cases // ONE_OF))
 
 

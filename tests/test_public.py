@@ -286,6 +286,7 @@ def test_an_extra_that_is_not_installed_is_not_missed(missing: str) -> None:
 # ---- code from data
 
 
+@pytest.mark.thorough
 def test_no_loader_that_runs_what_it_reads() -> None:
     """`tests/test_layers.py` bars the modules; these are the doors that others leave open."""
     forbidden = {"read_pickle", "to_pickle", "loads_pickle", "allow_pickle", "__import__", "globals", "getattr_static"}

@@ -143,6 +143,7 @@ class TestTheFlights:
         found = boxes(visit)
         assert found["picture"]["right"] <= found["board"]["right"] + 1
 
+    @pytest.mark.essential
     def test_a_lane_a_drop_and_a_key_by_mouse(self, visit: Visit) -> None:
         self.show(visit, "many keys")
         settle(visit)

@@ -219,6 +219,7 @@ class TestTune:
         assert "figure" not in saved
 
 
+@pytest.mark.essential
 def test_play_and_browse(visit: Visit, server: Server) -> None:
     name = server.write(
         "play.ipynb",
@@ -242,6 +243,7 @@ def test_play_and_browse(visit: Visit, server: Server) -> None:
     assert bars == store_rows > 0
 
 
+@pytest.mark.essential
 def test_hostile_text_is_text_everywhere(visit: Visit, server: Server) -> None:
     """Keys and values: in each view of the board, in the player, the browser, and what a run shows of itself."""
     dialogs: list[str] = []

@@ -204,6 +204,7 @@ def _called(*_: Any) -> Any:
     raise AssertionError("a Python function was called")
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("kind", KINDS)
@@ -227,6 +228,7 @@ def test_it_compiles(name: str, kind: str, emit: str) -> None:
         assert changes.to_pylist() == said.changelog().to_pylist()
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,6 +261,7 @@ def test_the_type_of_its_results_is_known_beforehand(name: str, column: str) -> 
     assert [part.type for part in (aggregates.flatten() if len(kept) > 1 else [aggregates])] == kept
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "column"), PAIRS)
 @settings(max_examples=fewer(8))
 @given(data=st.data())
@@ -291,6 +294,7 @@ def _plain(kind: pa.DataType | None) -> pa.DataType | None:
     return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize(("name", "column"), PAIRS)
 @settings(max_examples=8)
@@ -497,6 +501,7 @@ class TestVariance:
         (near,) = self.plan().run(table.set_column(2, "value", pa.array([0, 0.25, 0.5]))).table()["it"].to_pylist()
         assert near == pytest.approx(1 / 24) and far != pytest.approx(1 / 24, abs=0.01)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_view_shows_it(self, kind: str) -> None:
         run = self.plan(kind).run(small_records(5))
@@ -508,6 +513,7 @@ class TestVariance:
         assert len(run.plane("a").data) and len(run.lanes().data)
         assert "it" in run._repr_html_()
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("store_kind", ["memory", "rocksdb"])
     def test_its_state_travels_from_run_to_run(self, kind: str, store_kind: str, tmp_path: Path) -> None:

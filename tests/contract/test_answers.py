@@ -169,6 +169,7 @@ def answered(call: Callable[[], Any]) -> bool:
     return True
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calls_of", [calls_of_run, calls_of_plan, calls_of_module])
 def test_each_call_is_answered(
     windows: WindowKind, calls_of: Callable[[sk.Plan, pa.Table, Path], Calls], tmp_path: Path
@@ -182,6 +183,7 @@ def test_each_call_is_answered(
     assert foreign == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_is_refused_is_known(name: str, tmp_path: Path) -> None:
     calls: Calls = {}

@@ -366,6 +366,7 @@ def test_an_offset_that_was_read_is_a_replay(kind: str, of: str, tmp_path: Path)
         assert store.snapshot(0).position == 6
 
 
+@pytest.mark.thorough
 @every_store
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])

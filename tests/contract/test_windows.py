@@ -103,6 +103,7 @@ def test_late_begins_behind_the_last_instant(windows: WindowKind) -> None:
     assert [windows.is_late(end_ms, last_ms + step) for step in (-1, 0, 1)] == [False, False, True]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(fewer(12)))
 def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
     table = records(seed)
@@ -119,6 +120,7 @@ def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
         assert rows_of(by_kernel.table()) == rows_of(by_processor.table()), seed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(fewer(6)))
 def test_any_cut_over_a_store_gives_the_same(windows: WindowKind, seed: int) -> None:
     table = records(seed)

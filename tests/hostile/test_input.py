@@ -789,6 +789,7 @@ def test_parameters(call: Callable[[], Any], telling: str) -> None:
     refused(InvalidArgument, telling, call)
 
 
+@pytest.mark.thorough
 def test_keys_times_partitions_are_more_than_32_bits_can_number() -> None:
     """A slot is a 32-bit number: so those that occur are numbered, and not all that there could be."""
     data = pa.table({"user": np.arange(5_000), "at": np.arange(5_000)})

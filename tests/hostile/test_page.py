@@ -37,6 +37,7 @@ def run(keys: list[str], name: str) -> sk.Run:
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [100_000, 3], ids=["all of it", "a part"])
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_a_text_adds_no_part_to_the_page(payload: str, most: int, tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def in_any_order(case: dict[str, Any], outputs: list[list[dict[str, Any]]]) -> l
     return [sorted(each, key=lambda out: (out["window_end"], out["window_start"], out["key"])) for each in outputs]
 
 
+@pytest.mark.essential
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_engine_equals_kafka(tab: Page, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     cases, refused, asked = [], 0, []

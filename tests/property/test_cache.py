@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -261,6 +262,7 @@ def last_values(run: sk.Run) -> dict[tuple[Any, ...], tuple[Any, int]]:
     return last
 
 
+@pytest.mark.thorough
 @settings(max_examples=fewer(200))
 @given(WINDOWS, ROWS, st.sampled_from([True, "1 B", "200 B", "500 B"]), st.data())
 def test_a_cached_run_ends_where_one_without_a_cache_ends(

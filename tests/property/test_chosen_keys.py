@@ -43,6 +43,7 @@ def records(seed: int) -> pa.Table:
 CASES = [(kind, "on_window_update") for kind in KINDS] + [(kind, "on_window_close") for kind in KINDS if kind != NEVER]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "emit"), CASES)
 def test_what_went_downstream_for_a_key_is_the_same_without_the_other_keys(kind: str, emit: Any) -> None:
     named = {"count": sk.count(), "total": sk.sum("n"), "all": sk.collect("n")}
@@ -127,6 +128,7 @@ def check_counts(some: Any, keys: list[str]) -> None:
     assert some.losses()["records"].to_pylist() and sum(some.losses()["records"].to_pylist()) == count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "emit"), CASES)
 def test_a_run_of_some_keys_gives_of_them_what_a_run_of_all_gives(kind: str, emit: Any) -> None:
     named = {"count": sk.count(), "total": sk.sum("n"), "all": sk.collect("n")}
@@ -162,6 +164,7 @@ def said_in_the_plane(run: Any, key: str) -> dict[str, set[str]]:
     return {each.name: set(each.hovertext) for each in run.plane(key).data if each.hovertext}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_pictures_of_some_keys_are_those_of_a_run_of_all(kind: str) -> None:
     plan = plan_of(KINDS[kind], "on_window_update", partition="partition", on_bad_time="drop")

@@ -61,6 +61,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return answers
 
 
+@pytest.mark.thorough
 def test_slot_by_slot_equals_record_by_record(monkeypatch: pytest.MonkeyPatch, taken: list[bool]) -> None:
     runs, late, ask = 0, 0, hopping.goes_by_slot
     for seed in range(fewer(400)):

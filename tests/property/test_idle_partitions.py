@@ -94,6 +94,7 @@ def moved_count(run: Run) -> int:
     return int((run.trace.decision == IDLE).sum())
 
 
+@pytest.mark.thorough
 def test_stream_time_is_what_the_plain_reference_says() -> None:
     moved = 0
     for seed in range(fewer(400)):
@@ -143,6 +144,7 @@ def test_a_table_of_tumbling_windows_is_what_the_plain_reference_says() -> None:
     assert closed_by_the_rule > fewer(200) // 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "emit"), [(kind, emit) for kind in EACH_KIND for emit in STRATEGIES])
 def test_kernel_equals_processor_where_partitions_are_idle(kind: str, emit: str) -> None:
     moved = 0
@@ -183,6 +185,7 @@ def sent(runs: list[Run], partition: int) -> list[dict[str, Any]]:
     return [row for row in rows if row["partition"] == partition]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("again", [False, True], ids=["cut", "read again"])
 @pytest.mark.parametrize(("kind", "emit"), [(kind, emit) for kind in EACH_KIND for emit in STRATEGIES])
 def test_any_cut_of_the_records_gives_the_same_with_a_store(kind: str, emit: str, again: bool) -> None:
@@ -212,6 +215,7 @@ def test_any_cut_of_the_records_gives_the_same_with_a_store(kind: str, emit: str
     assert moved > fewer(100)
 
 
+@pytest.mark.thorough
 def test_a_store_on_disk_that_is_opened_again_goes_on_where_it_was(tmp_path: Path) -> None:
     pytest.importorskip("rocksdict")
     for seed in range(fewer(24)):
@@ -243,6 +247,7 @@ def test_offsets_that_are_counted_go_on_in_the_next_part() -> None:
 # ---- some keys
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_a_run_of_some_keys_meets_the_same_stream_time(kind: str) -> None:
     moved = 0

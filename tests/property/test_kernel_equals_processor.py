@@ -89,6 +89,7 @@ def _last_seen(traces: list[SessionTrace]) -> dict[tuple[int, int], dict[str, An
     return seen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", range(0, 3 * GROUP, GROUP))
 def test_any_split_gives_the_same_trace(first: int) -> None:
     for seed in range(first, first + GROUP):
@@ -120,6 +121,7 @@ def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) 
         assert _rows(tables.window_table(whole, rows)) == _rows(tables.window_table(other, rows)), seed
 
 
+@pytest.mark.thorough
 def test_many_open_sessions_of_one_key() -> None:
     """Long walks move a key to the cells; the answers stay those of the processor."""
     aggregations = {"count": AGGREGATIONS["count"], "collect": AGGREGATIONS["collect"]}

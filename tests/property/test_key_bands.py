@@ -76,6 +76,7 @@ def _shown(outcome: Outcome) -> dict[str, list[str]]:
     return {name: [repr(value) for value in column] for name, column in columns}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_bands_equal_the_records_as_they_came(kind: str, monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
     dropped = 0

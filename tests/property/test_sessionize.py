@@ -32,6 +32,7 @@ def expected(rows: pd.DataFrame, grace: str | None) -> pd.DataFrame:
     return by_the_plan(rows, plan.run(rows))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.* came too late and were dropped:UserWarning")
 @pytest.mark.parametrize("grace", WAYS.values(), ids=WAYS)
 def test_it_is_what_the_plan_and_plain_pandas_say(rows: pd.DataFrame, grace: str | None) -> None:

@@ -54,6 +54,7 @@ def through(kind: str, strategy: str, table: pa.Table, cuts: list[int], retentio
     return counts
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize(("kind", "strategy", "retention_ms"), CASES)
 def test_the_counters_are_those_of_one_run(kind: str, strategy: str, retention_ms: int | None) -> None:

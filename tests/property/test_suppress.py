@@ -70,6 +70,7 @@ def _by_processor(plan: sk.Plan, table: pa.Table) -> Run:
     return plan._run_life(read_records(table, plan.source, plan._value_columns()), memory_store(windows, None), how)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_columns_equal_result_by_result(kind: str, buffer: str) -> None:
@@ -94,6 +95,7 @@ def test_columns_equal_result_by_result(kind: str, buffer: str) -> None:
     assert bool(failed) is ("until closed, few" in buffer or "or not at all" in buffer)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("buffer", [name for name in BUFFERS if "few" not in name and "or not" not in name])
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_any_cut_of_the_changelog_gives_the_same(kind: str, buffer: str) -> None:

@@ -38,6 +38,7 @@ def _shown(plan: sk.Plan, path: str, trace: bool) -> list[pa.Table]:
     return [run.table(), *([run.trace.records(), run.changelog()] if trace else [])]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_many_threads_decide_as_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MANY_ROWS", 0)

@@ -105,6 +105,7 @@ def assert_same(windows: Any, named: Mapping[str, Aggregation], batch: RecordBat
     assert outcome.snapshots == told.snapshots
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", SEEDS[::GROUP])
 def test_time_kernel_equals_processor(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(first, first + GROUP):
@@ -117,6 +118,7 @@ def test_time_kernel_equals_processor(first: int, monkeypatch: pytest.MonkeyPatc
             raise
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", SEEDS[::GROUP])
 def test_sliding_kernel_equals_processor(first: int) -> None:
     for seed in range(first, first + GROUP):
@@ -146,6 +148,7 @@ STATES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", [_times, _sliding])
 def test_any_cut_into_batches_gives_the_same(kind: Any, state: str) -> None:

@@ -42,12 +42,14 @@ def test_the_same_seed_draws_the_same_deployments() -> None:
     assert [audits.draw(7, index) for index in range(60)] == [audits.draw(7, index) for index in range(60)]
 
 
+@pytest.mark.thorough
 def test_a_wrong_verdict_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audits, "MOST_SHRUNK", 0)
     monkeypatch.setattr(auditing, "verdict_on", lambda *_, **__: auditing.AS_IT_SHOULD)
     assert any("verdict" in text for text in audits.check(SEED, FEW).wrong)
 
 
+@pytest.mark.thorough
 def test_a_retention_that_is_off_by_one_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def off_by_one(audit: sk.Audit) -> list[Interval]:
         return [(first + (1 if first % 2 else -1), last) for first, last in audit._safe.intervals]

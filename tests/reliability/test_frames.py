@@ -12,6 +12,7 @@ from tests.reliability import frames
 SEED = 2026
 
 
+@pytest.mark.thorough
 def test_a_slice_of_random_frames() -> None:
     count = fewer(800)
     told = frames.check(SEED, count)
@@ -27,6 +28,7 @@ def test_a_check_of_one_seed_is_always_the_same() -> None:
     assert frames.check(SEED + 1, 40) == frames.check(SEED + 1, 40)
 
 
+@pytest.mark.thorough
 def test_a_wrong_answer_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     results = CompiledFold.results
 

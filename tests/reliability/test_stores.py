@@ -19,6 +19,7 @@ def test_kills() -> None:
     assert outcome.noted["inside a flush or compaction"] > 0
 
 
+@pytest.mark.thorough
 def test_bits() -> None:
     outcome = store_bits.check(seed=25, count=250)
     assert outcome.wrong == []
@@ -51,6 +52,7 @@ def test_a_file_that_rocksdb_removes_while_the_folder_is_read_is_not_missed(
     assert files_of(tmp_path) == {Path("000018.sst"): b"new"}
 
 
+@pytest.mark.thorough
 def test_folders() -> None:
     outcome = store_folders.check(seed=35, count=200)
     assert outcome.wrong == []

@@ -11,6 +11,7 @@ from tests.reliability import suggestions
 SEED = 2026
 
 
+@pytest.mark.thorough
 def test_a_slice_of_random_suggestions() -> None:
     told = suggestions.check(SEED, 120)
     assert told.wrong == [], "\n".join(told.wrong)
@@ -26,6 +27,7 @@ def test_a_check_of_one_seed_is_always_the_same() -> None:
     assert suggestions.check(SEED + 1, 12) == suggestions.check(SEED + 1, 12)
 
 
+@pytest.mark.thorough
 def test_a_wrong_count_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = Replay.counts
 
@@ -39,6 +41,7 @@ def test_a_wrong_count_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ", sweep: the cell says" in wrong
 
 
+@pytest.mark.thorough
 def test_a_wrong_gap_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     rounded = choosing._rounded
     monkeypatch.setattr(choosing, "_rounded", lambda ms: rounded(1.2 * ms))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sessionkit.spark.stream_run import StreamRun
 
-# `make streaming`: every combination, where `make test` takes a selection
+# `make streaming`: every combination, where `make test-all` takes a selection
 IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 GAP_MS, GRACE_MS = 5_000, 8_000
 RECORDS = 1_200

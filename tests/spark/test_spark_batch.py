@@ -100,6 +100,7 @@ def assert_all_views(run: SparkRun, local: sk.Run) -> None:
         assert counted.to_pylist() == metrics_that_spark_counts(local, level)
 
 
+@pytest.mark.essential
 @pytest.mark.parametrize(
     ("partitions", "adaptive", "batch", "tasks"),
     [(1, True, 50_000, 4), (2, False, 7, 4), (7, True, 64, 4), (7, False, 1_000, 32)],
@@ -285,6 +286,7 @@ def test_what_only_local_records_offer_is_refused_before_anything_runs(spark: Sp
         run().run(df, frame="arrow")
 
 
+@pytest.mark.essential
 @pytest.mark.usefixtures("small_steps")
 def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     from sessionkit.spark.types import readable_errors

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.essential
 def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
     """Also without what it kept in shared memory, and in another run of the plan; not with another plan."""
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
@@ -99,6 +100,7 @@ def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Pat
     assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 2
 
 
+@pytest.mark.essential
 def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     table, plan, checkpoint = records(2).slice(0, 600), plan_of(WINDOWS["hopping"], STRATEGIES[1]), tmp_path / "state"
     run_through(plan.stream(read_stream(spark, write_files(table, tmp_path / "in", [250]))).events(), checkpoint)

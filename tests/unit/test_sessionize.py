@@ -129,6 +129,7 @@ def test_a_column_is_never_overwritten() -> None:
         sk.sessionize(visits(session_id=1), "user", "at", "30s")
 
 
+@pytest.mark.thorough
 def test_long_sessions_in_any_order() -> None:
     """More rows a session than are sorted one by one, backwards and mixed."""
     rows = pd.DataFrame({"user": 7, "at": pd.date_range("2024-01-01", periods=5_000, freq="s", tz="UTC")})

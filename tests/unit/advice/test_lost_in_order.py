@@ -40,6 +40,7 @@ def test_a_run_says_why_it_lost_so_many(name: str, trace: bool) -> None:
     assert f"{len(SHAPES[name]()):,} records" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("grace", ["0s", "10m"])
 @pytest.mark.parametrize("name", QUIET)
 def test_no_cause_is_claimed_of_honest_records(name: str, grace: str) -> None:
@@ -52,6 +53,7 @@ def test_the_honest_shapes_lose_records() -> None:
         assert plan_of_shape().run(SHAPES[name]()).metrics()["dropped-late"] > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CAUSES)
 def test_a_suggested_grace_comes_with_the_cause_and_the_grace_without_it(name: str) -> None:
     plan, data = plan_of_shape(), SHAPES[name]()
@@ -163,6 +165,7 @@ def test_the_board_says_it_above_the_picture(name: str) -> None:
     assert board.words["refused"] == [] and CAUSES[name] not in repr(board)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CAUSES)
 def test_info_says_it_and_proposes_to_sort(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = printed(capsys, "info", as_file(name, tmp_path))
@@ -178,6 +181,7 @@ def test_info_claims_nothing_of_honest_records(name: str, tmp_path: Path, capsys
     assert "because" not in shown and "--sort" not in shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CAUSES)
 def test_report_and_suggest_say_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, columns = as_file(name, tmp_path), ("--key", "user", "--timestamp", "at")

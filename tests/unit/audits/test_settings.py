@@ -49,6 +49,7 @@ def stream_of(seed: int) -> Rows:
 # ---- the defaults
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize("emit", [CLOSE, UPDATE])
 @pytest.mark.parametrize("windows", [SESSIONS, TUMBLING, SLIDING])
@@ -228,6 +229,7 @@ FORGETFUL = sk.aggregation(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 @pytest.mark.parametrize("aggregation", [sk.count(), FORGETFUL], ids=["count", "null"])
 @pytest.mark.parametrize("emit", [UPDATE, CLOSE])

@@ -88,6 +88,7 @@ def test_no_function_answers_with_a_bare_type_error(name: str) -> None:
     assert_answered(FUNCTIONS[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "name"), METHODS, ids=[".".join(each) for each in METHODS])
 def test_no_method_answers_with_a_bare_type_error(kind: str, name: str, tmp_path: Path) -> None:
     with one_of(kind, tmp_path) as owner:

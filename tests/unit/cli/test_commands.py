@@ -273,6 +273,7 @@ def test_times_without_a_zone_are_utc_and_that_is_said(calls: list[Report], tmp_
 # ---- refusals: status 2, one line
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_spark")
 @pytest.mark.parametrize(
     ("options", "telling"),

@@ -35,6 +35,7 @@ def test_which_options_take_several_values() -> None:
     assert {param.name for _, param in PARAMS if param.multiple} == SEVERAL
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "param"),
     [(name, param) for name, param in PARAMS if not param.multiple],

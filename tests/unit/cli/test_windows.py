@@ -107,6 +107,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--version" in printed(capsys, "--help")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
 def test_what_needs_no_records_loads_nothing(command: list[str]) -> None:
     code = (

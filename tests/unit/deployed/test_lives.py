@@ -169,6 +169,7 @@ def test_what_all_lives_did_stands_by_row() -> None:
     assert (done.committed_count, done.clock_ms) == (4, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["disk", "changelog", "killed"])
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
 def test_rocksdb_played_in_memory_restarts_as_rocksdb(kind: str, emit: str, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def test_a_failure_leaves_what_was_there(
     assert capsys.readouterr().err.startswith("sessionkit: the folder holds files that sessionkit did not write")
 
 
+@pytest.mark.thorough
 def test_neither_the_command_nor_its_help_loads_what_it_does_not_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ def add(older: int, newer: int) -> int:
     return older + newer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 @pytest.mark.parametrize(("kind", "of"), KINDS)
 def test_a_run_inside_a_run_of_another_thread_waits(

@@ -150,6 +150,7 @@ def _one_what(before: Any, after: Any, one: set[int], other: set[int], differing
     return "same" if are_equal(*shown) and not (one & differing[0] or other & differing[1]) else "changed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_groups_are_those_of_joining_one_by_one(kind: str) -> None:
     seen: set[str] = set()

@@ -92,6 +92,7 @@ def test_without_a_dropped_record_the_missed_windows_are_told() -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_trace_and_one_by_the_processor_count_the_same() -> None:
     whole = run_of(OVERLAPPING["sliding"])
     assert run_of(OVERLAPPING["sliding"], trace=False).summary() == whole.summary()

@@ -93,6 +93,7 @@ def draw_all(done: sk.Run) -> None:
             assert part == counts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 @of_each_kind

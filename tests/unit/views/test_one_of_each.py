@@ -67,6 +67,7 @@ def _plain(text: str) -> str:
     return html.unescape(re.sub(r"</?(b|br|span|i)\b[^>]*>", " ", text))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("windows", [SESSIONS, sk.TimeWindows(size="10m", grace="1m")], ids=["sessions", "windows"])
 @pytest.mark.parametrize("case", MINUTES)
 def test_sentences_with_a_count_of_one_have_its_singular(case: str, windows: Any) -> None:

@@ -135,6 +135,7 @@ def given(table: pa.Table, kind: str, folder: Path) -> tuple[Any, dict[str, Any]
     return table, {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zone", CHANGES)
 @pytest.mark.parametrize("frame", ["pandas", "polars", "arrow", "csv"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -369,6 +370,7 @@ NIGHTS = {  # in which clocks are changed; how the pictures say so
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zone", NIGHTS)
 def test_pictures_are_even_in_time_where_clocks_are_changed(zone: str) -> None:
     at, said, ticks = NIGHTS[zone]

@@ -314,6 +314,7 @@ class TestExplaining:
         now = board._lanes.options
         assert (now["start"], now["end"]) == (low + 60_000, high - 60_000)
 
+    @pytest.mark.thorough
     def test_what_a_browser_sends_breaks_nothing(self, data: Any) -> None:
         board = board_of(data)
         odd: tuple[Any, ...] = (
@@ -369,6 +370,7 @@ class TestPlay:
         row = int(player._scene.rows[5])
         assert player.words["said"] == [str(run.explain(offset=row))]
 
+    @pytest.mark.thorough
     def test_keys_and_clicks_step_too(self, data: Any) -> None:
         player = sk.play(spent_in(SESSIONS).run(data), "ana")
         sends(player, "click", picture="plane", x=0, y=4.2, name="")

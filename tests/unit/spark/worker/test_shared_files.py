@@ -74,6 +74,7 @@ def test_what_was_kept_is_opened(file: Path) -> None:
     assert opened(OTHER) is None
 
 
+@pytest.mark.thorough
 def test_a_flipped_bit_is_not_believed(file: Path) -> None:
     whole = file.read_bytes()
     for place in range(len(whole)):

@@ -28,6 +28,7 @@ def of(start: str, end: str, zone: str) -> Calendar:
     return calendar(ms_of(start, zone), ms_of(end, zone), zone)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("hours", SPANS_H)
 def test_cells_follow_each_other_and_each_has_a_place_of_its_own(zone: str, hours: float) -> None:

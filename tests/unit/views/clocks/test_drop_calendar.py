@@ -143,6 +143,7 @@ def test_times_that_no_calendar_has_room_for_are_said_in_words(times: list[int])
     assert (drops.unit, len(drops.table()), drops.figure().data) == ("", 0, ())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("days", [0.05, 1, 20, 300, 3_000, 9_000])
 def test_pictures(days: float, theme: Any) -> None:

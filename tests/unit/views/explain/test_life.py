@@ -35,6 +35,7 @@ def test_a_session_that_was_bridged_and_closed() -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(20))
 def test_a_gap_below_the_longest_pause_cuts_there(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -49,6 +49,7 @@ def expected(plan: sk.Plan, data: pd.DataFrame, cut: int, windows: Any) -> pd.Da
     ).astype("Int64")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_rows_and_positions_count_what_came_before(name: str, kind: str, tmp_path: Path) -> None:

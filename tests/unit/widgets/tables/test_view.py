@@ -67,6 +67,7 @@ def expected(table: pa.Table, question: Question) -> list[int]:
     return data.index.tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(25))
 def test_rows_are_those_of_pandas(seed: int) -> None:
     table = frame(seed)

@@ -354,6 +354,7 @@ def test_many_windows_in_one_slot(records: int, difference_ms: int, grace_ms: in
     check_stream(wide_stream(records, difference_ms, grace_ms, records), 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("one_of", [2, 40, 3_000])
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 127, 4096, 4097, 9000])
 def test_places_that_are_taken(size: int, one_of: int) -> None:
@@ -370,6 +371,7 @@ def test_places_that_are_taken(size: int, one_of: int) -> None:
         assert blocks.taken_between(tree, size, place, other, nodes) == sum(place <= p < other for p in taken)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 64, 65, 300, 4096, 5000, 257 * 64])
 def test_what_was_laid_over_places(size: int) -> None:
     rng, nodes, nothing = random.Random(size), np.empty(4 * blocks.MOST_LEVELS, np.int64), np.int64(2**63 - 1)
