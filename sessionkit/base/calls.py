@@ -1,4 +1,4 @@
-"""What users meet as they call: which names are offered, what answers a wrong call, and where a warning points to."""
+"""What users meet as they call: what answers a wrong call, and where a warning points to."""
 
 from __future__ import annotations
 
@@ -190,29 +190,6 @@ def _example(owner: str, method: Callable[..., object]) -> str:
         elif each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             arguments.append(f"{name}={name}" if each.kind == each.KEYWORD_ONLY else name)
     return f"{owner}.{method.__name__}({', '.join(arguments)})"
-
-
-def not_offered(*names: str) -> Callable[[C], C]:
-    """Leaves out of `dir()` of a class's objects, and so of what tab completion offers, what only our own code uses.
-
-    Example:
-        >>> @not_offered("inside")
-        ... class A:
-        ...     inside = 3
-        >>> "inside" in dir(A()), A().inside
-        (False, 3)
-    """
-
-    def decorate(kind: C) -> C:
-        inherited: Any = kind.__dir__  # of the class, so that it takes the object
-
-        def offered(self: object) -> Iterable[str]:
-            return [name for name in inherited(self) if name not in names]
-
-        kind.__dir__ = offered  # type: ignore[assignment]
-        return kind
-
-    return decorate
 
 
 def level_of_user() -> int:

@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-NO_VIEWS = {"deployed", "plan", "timezone"}
+NO_VIEWS = {"plan", "timezone"}
 
 
 def offered(kind: type) -> set[str]:
