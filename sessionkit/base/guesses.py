@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from typing import Any
 
 from sessionkit.errors import UnknownName, problem
@@ -111,5 +112,5 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
 
 
 def _first_line(kind: object, name: str) -> str:
-    line = (getattr(getattr(kind, name, None), "__doc__", None) or "").partition("\n")[0]
+    line = (inspect.getdoc(getattr(kind, name, None)) or "").partition("\n")[0]
     return f": {line}" if line else ""

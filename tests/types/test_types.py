@@ -19,7 +19,7 @@ from tests.docs.pages import ROOT, Page
 SNIPPETS = Path(__file__).parent / "snippets"
 OPTIONAL = ("polars", "pyspark")
 OF_OPTIONAL = re.compile(f"^(from|import) ({'|'.join(OPTIONAL)})", re.MULTILINE)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.essential]
 
 
 @pytest.fixture(scope="module", params=[(), OPTIONAL], ids=["as installed", "without polars and pyspark"])
