@@ -151,10 +151,10 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     plan, data = plan_and_data(plan, data, "suggest_gap")
     pauses = pauses_of(Replay.of(plan, data).batch)
     keys = ", ".join(plan.source.keys)
-    curve, valleys = (np.empty(0), np.empty(0)), tuple[Valley, ...]()
+    logs, height, valleys = np.empty(0), np.empty(0), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
-        curve, tick, empty = _curve(pauses), int(np.gcd.reduce(pauses)), _empty_valleys(pauses)
-        dents = [valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick]
+        (logs, height), tick, empty = _curve(pauses), int(np.gcd.reduce(pauses)), _empty_valleys(pauses)
+        dents = [valley for valley in _valleys(logs, height) if valley.gap_ms >= RESOLUTIONS * tick]
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
         dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
         valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
@@ -168,7 +168,7 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         burst_ms=max(bursts, key=lambda valley: valley.clearness).gap_ms if bursts else None,
         valleys=valleys,
         pauses=len(pauses),
-        curve=curve,
+        curve=(logs, height),
         keys=keys,
     )
 
