@@ -18,7 +18,7 @@ def test_names_handed_on_and_classes_that_are_handed_out_are_listed() -> None:
     listed = LISTED.read_text(encoding="utf-8").splitlines()
     for start in (
         "sessionkit.group_by_key(*keys: str",
-        "sessionkit.Plan.run(data: Any, *, rules: str = 'sessionkit'",
+        "sessionkit.Plan.run(data: Any, *, store: PlanStore | None = None",
         "sessionkit.SessionWindows(*, inactivity_gap: Duration | None = None, grace: Duration | None = None, ",
         "sessionkit.windows.WindowKind.retention_ms(retention: Duration | None) -> int",
         "sessionkit.stores.open_store(",

@@ -225,7 +225,7 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
         asked = store
     else:
         runs, store = _runs_as_kafka(plan, case, retention_ms, folder)
-        asked = runs[-1].store
+        asked = runs[-1]._store
     for run in runs:
         run.trace.check()
     length = plan.windows.ends_ms(0) if plan.windows.holds == "windows" else None

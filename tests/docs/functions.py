@@ -47,7 +47,13 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (PartitionTimes, "times"),
         (Comparison, "comparison"),
     ],
-    "Audits": [(sk.audit, ""), (sk.Audit, "audit"), (sk.audit_suppress, ""), (sk.SuppressAudit, "audit")],
+    "Deployments and audits": [
+        (sk.Deployment, "deployment"),
+        (sk.audit, ""),
+        (sk.Audit, "audit"),
+        (sk.audit_suppress, ""),
+        (sk.SuppressAudit, "audit"),
+    ],
     "Choosing a gap and a grace": [
         (sk.suggest_gap, ""),
         (GapSuggestion, "suggestion"),
