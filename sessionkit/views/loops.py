@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -80,19 +82,27 @@ def last_touches(window, at, row):  # type: ignore[no-untyped-def]
     return out
 
 
-@compiled
-def shown_places(rank, keys, key, partition, merged_into, closed_before, is_result):  # type: ignore[no-untyped-def]
+def shown_places(*columns: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(rows, place of each): the windows that a table shows, and where they belong among `keys` a partition.
 
-    A window is shown if it is a result that no other absorbed, and was not closed before the run.
+    A window is shown if it is a result that no other absorbed, and was not closed before the run. The columns are those
+    of `_find_shown`, which makes no array: a fresh process would load numba's compiler for it.
     """
-    rows, place, n = np.empty(key.shape[0], np.int64), np.empty(key.shape[0], np.int64), 0
+    count = len(columns[2])
+    rows, place = np.empty(count, np.int64), np.empty(count, np.int64)
+    found = _find_shown(*columns, rows, place)
+    return rows[:found], place[:found]
+
+
+@compiled_loop
+def _find_shown(rank, keys, key, partition, merged_into, closed_before, is_result, rows, place):  # type: ignore[no-untyped-def]
+    n = 0
     for i in range(key.shape[0]):
         if merged_into[i] < 0 and closed_before[i] < 0 and is_result[i]:
             rows[n] = i
             place[n] = rank[key[i]] + keys * partition[i]
             n += 1
-    return rows[:n], place[:n]
+    return n
 
 
 # ---- rows of each window, for assignments

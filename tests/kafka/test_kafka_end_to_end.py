@@ -240,7 +240,7 @@ def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, n
     """Its stream time starts anew, and its store expires nothing until the next put: record by record, in order."""
     plan, retention = (PLAN, UPDATES_RETENTION_MS) if name == UPDATES else (ON_CLOSE, None)
     audit = audit_deployed(plan, outcome.records, retention=in_ms(retention), restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
-    told = [_window(row) for life in audit.lives for row in life.changelog().to_pylist()]
+    told = [_window(row) for life in audit._lives for row in life.changelog().to_pylist()]
     kafka = _windows(outcome.topics[name + RESTARTED])
     assert sorted(told, key=lambda window: window[0]) == kafka
     # what closed before is not sent again, so among the finals no late record shows

@@ -145,7 +145,7 @@ def test_many_open_sessions_of_one_key() -> None:
         outcome, trace = _kernel(stream, aggregations)
         trace.check()
         how = Life(retention_ms=stream.retention_ms, emit="on_window_close", kafka=False)
-        told = run_processor(windows, aggregations, stream.batch(), MemorySessionStore(), how)._outcome
+        told = run_processor(windows, aggregations, stream.batch(), MemorySessionStore(), how).outcome
         assert told.kept_trace is not None
         _same_trace(trace, told.kept_trace)
         rows = tables.table_rows(outcome)
