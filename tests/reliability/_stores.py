@@ -78,14 +78,18 @@ def rows_of(directory: Path) -> Path:
 def files_of(directory: Path) -> dict[Path, bytes]:
     """Every file below the directory, in order of their names, at one moment.
 
-    RocksDB removes old files from a thread of its own while a store is open: then they are read again.
+    RocksDB makes and removes files in threads of its own while a store is open: then all are read again.
     """
     while True:
         with suppress(FileNotFoundError):
-            files = [file for file in sorted(directory.rglob("*")) if file.is_file()]
+            files = _listed(directory)
             found = {file.relative_to(directory): file.read_bytes() for file in files}
-            if all(file.exists() for file in files):
+            if files == _listed(directory):
                 return found
+
+
+def _listed(directory: Path) -> list[Path]:
+    return [file for file in sorted(directory.rglob("*")) if file.is_file()]
 
 
 def write_files(directory: Path, files: dict[Path, bytes]) -> None:

@@ -226,6 +226,7 @@ def check(seed: int, count: int) -> Outcome:
     with scratch() as place:
         maker = Child(make_folders, place)
         folders = maker.hear(LIMIT_S)
+        assert folders is not None, "the folders were not made"
         maker.end()
         at, until = 0, count - others
         while at < until:
