@@ -49,7 +49,12 @@ def times_near_2_to_62() -> Any:
 
 
 def _named(cases: list[dict[str, Any]]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=[case["id"] for case in cases])
+    """Of the random cases each fourth belongs to `make test`, all others to `make test-all`."""
+    drawn = [case["id"] for case in cases if "random" in case["id"]]
+    rare = set(drawn) - set(drawn[::4])
+    marked = {True: [pytest.mark.thorough], False: []}
+    named = [pytest.param(case, id=case["id"], marks=marked[case["id"] in rare]) for case in cases]
+    return pytest.mark.parametrize("case", named)
 
 
 def test_the_cases_are_all_there() -> None:

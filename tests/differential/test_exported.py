@@ -123,6 +123,7 @@ def test_every_aggregation_equals_the_plan(
         assert any(own) != is_silent, "Kafka's in-memory session store sends no finals with its default retention"
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:column .* read as ms")
 @pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
 @pytest.mark.parametrize("kind", WINDOWS)
@@ -176,6 +177,7 @@ def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
     assert kafka[0][0].values == {f"r{name}": f"c{name}" for name in HOSTILE}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("unit", "time", "ms"),
     [
@@ -291,6 +293,7 @@ BUFFERS: list[tuple[Any, ...]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:column .* read as ms")
 @pytest.mark.parametrize("seed", range(13))
 @pytest.mark.parametrize("kind", WINDOWS)

@@ -48,7 +48,8 @@ def names_of(page: Page) -> str:
 
 def with_spark(page: Page) -> Any:
     uses_it = any(OF_SPARK.search(block.code) for block in page.blocks_in("python") if block.mark != NOT_RUN)
-    return pytest.param(page, id=str(page), marks=[pytest.mark.spark] if uses_it else [])
+    marks = [pytest.mark.spark] * uses_it + [pytest.mark.thorough] * (str(page) == "docs/gallery.md")
+    return pytest.param(page, id=str(page), marks=marks)
 
 
 @pytest.fixture

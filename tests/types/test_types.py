@@ -19,10 +19,14 @@ from tests.docs.pages import ROOT, Page
 SNIPPETS = Path(__file__).parent / "snippets"
 OPTIONAL = ("polars", "pyspark")
 OF_OPTIONAL = re.compile(f"^(from|import) ({'|'.join(OPTIONAL)})", re.MULTILINE)
-pytestmark = [pytest.mark.slow, pytest.mark.essential]
+pytestmark = pytest.mark.slow
+CASES = [
+    pytest.param((), id="as installed", marks=pytest.mark.essential),
+    pytest.param(OPTIONAL, id="without polars and pyspark"),
+]
 
 
-@pytest.fixture(scope="module", params=[(), OPTIONAL], ids=["as installed", "without polars and pyspark"])
+@pytest.fixture(scope="module", params=CASES)
 def code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the code to check, and an environment that has all packages but some."""
     folder = tmp_path_factory.mktemp("code")
