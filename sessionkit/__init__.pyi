@@ -16,7 +16,7 @@ from .aggregations.built_ins import (
     sum as sum,
 )
 from .audits.audit import Audit as Audit, audit as audit
-from .audits.suppressed import SuppressAudit as SuppressAudit, audit_suppress as audit_suppress
+from .audits.suppressed import SuppressAudit as SuppressAudit
 from .deployed.deployment import Deployment as Deployment
 from .exports.export import Export as Export
 from .plan import group_by_key as group_by_key

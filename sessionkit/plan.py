@@ -104,7 +104,7 @@ class Plan:
     @called_as('plan.suppress("until_window_closes"), plan.suppress("until_time_limit", "10s")')
     def suppress(
         self,
-        until: Until,
+        until: Until | None,
         wait: Duration | None = None,
         *,
         max_records: int | None = None,
@@ -114,7 +114,8 @@ class Plan:
         """The plan with updates that wait in a buffer, where a later one takes the place of an earlier one.
 
         "until_window_closes" sends one final result a window: by the timestamps of the results, once the grace (of
-        sessions gap and grace) is over. "until_time_limit" sends the newest update once results are `wait` newer.
+        sessions gap and grace) is over. "until_time_limit" sends the newest update once results are `wait` newer. None
+        takes the buffer off.
 
         Args:
             max_records, max_bytes: what fits into the buffer of a partition; by default any number.
@@ -127,7 +128,8 @@ class Plan:
             >>> waits.run(monday).changelog()["what"].tolist(), waits.run(monday).suppress_buffer()
             ([], buffer of suppress: 3 results wait; no partition held more than 3 at once)
         """
-        return dataclasses.replace(self, _suppression=suppression(until, wait, max_records, max_bytes, when_full))
+        settings = suppression(until, wait, max_records, max_bytes, when_full)
+        return dataclasses.replace(self, _suppression=settings)
 
     @called_as('plan.aggregate(visits=sk.count(), spent=sk.sum("amount"))')
     def aggregate(self, /, **named: Any) -> Plan:

@@ -67,12 +67,8 @@ def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
 
 
 def check_audited(plan: Plan, how: Deployment) -> None:
-    """Refuses a plan or a deployment that has no audit, or one of its own."""
+    """Refuses a plan or a deployment that has no audit."""
     plan._check()
     plan._check_deployed(how)
-    if plan._suppression is not None:
-        raise InvalidArgument(
-            problem("suppress has an audit of its own", plan._suppression.code(), "sk.audit_suppress")
-        )
     if how.store not in ("memory", "rocksdb"):
         raise InvalidArgument(problem("audit knows two kinds of store", repr(how.store), '"memory" or "rocksdb"'))

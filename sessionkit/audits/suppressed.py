@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,20 +9,16 @@ from functools import cached_property
 from typing import Any
 
 from sessionkit.audits.verdicts import Sent, WindowId, in_order, places_in, result_columns, results_of
-from sessionkit.base.calls import answers_calls, called_as
+from sessionkit.audits.words import LETS_GO
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.errors import BufferFull, InvalidArgument, problem
-from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import read_records
 from sessionkit.run import Run
 from sessionkit.views import tables
 
 SAME = "as it should"
 TWICE, OUTGROWN, EARLY, NULL = "sent twice", "sent before it grew", "sent, not closed", "not sent, null"
 REASONS = {
-    TWICE: "{they} twice: the buffer lets go of a {noun} when its grace is over by the timestamps of the results, a "
-    "millisecond before the operator closes it, and a record that came then still counted.",
+    TWICE: "{they} twice: " + LETS_GO,
     OUTGROWN: "{they} before a record that still counted made it larger; the larger one goes out as well, and nothing "
     "withdraws the first.",
     EARLY: "{they}, though no record has closed it yet.",
@@ -37,16 +32,16 @@ class SuppressAudit:
     """The final results of suppress beside those of emit-on-close, window by window.
 
     Example:
-        >>> audit = sk.audit_suppress(waves.suppress("until_window_closes"), flights)
-        >>> audit.is_clean, audit.counts()["not sent, null"], len(audit.differences())
+        >>> audit = sk.audit(waves.suppress("until_window_closes"), flights, sk.Deployment.plain())
+        >>> beside = audit.beside_emit_on_close()
+        >>> beside.is_clean, beside.counts()["not sent, null"], len(beside.differences())
         (False, 0, 72)
-        >>> len(audit.table()), audit.words()[0]
+        >>> len(beside.table()), beside.words()[0]
         (4435, 'With suppress instead of emit-on-close 72 results of 4,435 differ.')
     """
 
     _finals: Run  # with emit-on-close
-    _run: Run | None  # with suppress; None where its buffer was full
-    full: str | None  # the error that stopped it
+    _run: Run  # with suppress
 
     def counts(self) -> dict[str, int]:
         """Number of windows by what they came to."""
@@ -56,7 +51,7 @@ class SuppressAudit:
     @property
     def is_clean(self) -> bool:
         """True if each result comes once, with the same value."""
-        return self.full is None and all(reason == SAME for reason in self._reasons.values())
+        return all(reason == SAME for reason in self._reasons.values())
 
     def table(self) -> Any:
         """One row a window: bounds, reason, how often suppress sent it, its value on close and by suppress."""
@@ -68,8 +63,6 @@ class SuppressAudit:
 
     def words(self) -> list[str]:
         """The findings as sentences."""
-        if self.full is not None:
-            return [f"With suppress instead of emit-on-close the application stops: {self.full}."]
         noun, counts = self._finals.plan._complete_windows.noun, self.counts()
         wrong = sum(counts.values()) - counts[SAME]
         if not wrong:
@@ -97,12 +90,10 @@ class SuppressAudit:
 
     @cached_property
     def _sent(self) -> Mapping[WindowId, Sent]:
-        return {} if self._run is None else results_of(self._run)
+        return results_of(self._run)
 
     @cached_property
     def _reasons(self) -> dict[WindowId, str]:
-        if self._run is None:
-            return {}
         standing = {*places_in(self._finals._table)}  # the windows that are there at the end
         return {id: self._reason(id, standing) for id in in_order({*self._closed, *self._sent})}
 
@@ -118,33 +109,3 @@ class SuppressAudit:
         names, reasons = list(self._finals._outcome.folds), ("reason", self._reasons)
         columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
         return tables.frame_of(columns, self._finals._outcome.batch)
-
-
-@called_as('sk.audit_suppress(plan.suppress("until_window_closes"), data)')
-def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
-    """Where a plan with suppress sends other final results than emit-on-close does, and why.
-
-    Both run under sessionkit's rules, whose store forgets nothing: what differs is the work of the buffer.
-
-    Raises:
-        InvalidArgument: the plan has no `suppress("until_window_closes")`, or a Spark DataFrame.
-    Source:
-        KIP-328, KIP-825; KTableSuppressProcessorSupplier.
-    Example:
-        >>> audit = sk.audit_suppress(waves.suppress("until_window_closes", max_records=10), flights)
-        >>> audit.words()[0][:75]
-        'With suppress instead of emit-on-close the application stops: the buffer of'
-    """
-    plan, data = plan_and_data(plan, data, "audit_suppress")
-    if plan._suppression is None or not plan._suppression.is_final:
-        want = 'plan.suppress("until_window_closes")'
-        raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan._suppression), want))
-    plan._check()
-    plan._check_deployed(Deployment())
-    batch = read_records(data, plan.source, plan._value_columns())
-    on_close = dataclasses.replace(plan, _suppression=None).emit("on_window_close")
-    finals = on_close._run_batch(batch)
-    try:
-        return SuppressAudit(finals, plan._run_batch(batch), None)
-    except BufferFull as error:
-        return SuppressAudit(finals, None, str(error).rpartition(";")[0])

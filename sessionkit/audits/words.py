@@ -14,33 +14,38 @@ from sessionkit.windows.contract import WindowKind
 if TYPE_CHECKING:
     from sessionkit.audits.retentions import Interval, Safe
     from sessionkit.audits.settings import Settings
+    from sessionkit.plan import Plan
 
 MOST_LISTED = 4
+LETS_GO = (
+    "the buffer lets go of a {noun} when its grace is over by the timestamps of the results, a millisecond before the "
+    "operator closes it, and a record that came then still counted."
+)
 FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
 
 
 def audit_words(
     settings: Settings,
     counts: Mapping[str, int],
-    windows: WindowKind,
-    strategy: str,
+    plan: Plan,
     safe: Safe | None,
     cured: Mapping[str, int] | None,
 ) -> list[str]:
     """Findings as sentences, the most important first; `cured` are the counts with the recommended retention."""
-    store = _what(settings)
-    final = "final result" if strategy == "on_window_close" else "last value"
+    store, windows, strategy = _what(settings), plan._complete_windows, plan._strategy
+    is_final = strategy == "on_window_close" or (plan._suppression is not None and plan._suppression.is_final)
+    final = "final result" if is_final else "last value"
     words = [f"{store}: {_headline(counts, final)}", _supposed(settings, strategy)]
     if counts["late_but_counted"]:
         words.append(_why_counted(settings, counts["late_but_counted"]))
     if counts["waiting"]:
-        words.append(_why_waiting(settings, counts["waiting"]))
+        words.append(_why_waiting(settings, plan, counts["waiting"]))
     if counts["lost"] > counts["waiting"]:
         words.append(_why_lost(settings, counts, windows, strategy))
     if counts["only_in_kafka"] or counts["other_value"]:
         words.append(_why_changed(settings, counts))
     if counts["sent_twice"]:
-        words.append(_why_twice(counts))
+        words.append(_why_twice(plan, counts["sent_twice"]))
     if counts["late"]:
         words.append(_why_late(settings, strategy, counts["late"]))
     loses = counts["lost"] > counts["waiting"] or counts["other_value"] or counts["only_in_kafka"]
@@ -77,14 +82,14 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
         return f"all {plural(expected, final)} {many}" if expected > 1 else f"the one {final} {one}"
 
     if expected == 0 and counts["sent"] == 0:
-        return "no window becomes final on these records."
+        return f"no {'window becomes final' if final == 'final result' else 'result goes out'} on these records."
     if good == expected and not counts["only_in_kafka"]:
         return f"{all_of('come', 'comes')} once, in time, with the right value."
     if good + late == expected and not counts["only_in_kafka"]:
         some = "" if late == expected else f"{late:,} of them "
         return f"{all_of('come', 'comes')} once, with the right value, {some}late."
     if waiting == expected:
-        return f"{all_of('wait', 'waits')} for the next check."
+        return f"{all_of('still wait', 'still waits')} when the records end."
     if counts["sent"] == 0:
         which, but = all_of("are", "is"), f", but for {waiting:,} that may still come" if waiting else ""
         return f"nothing comes out. {which[0].upper()}{which[1:]} lost{but}."
@@ -123,8 +128,14 @@ def _why_counted(settings: Settings, count: int) -> str:
     return f"{plural(count, 'late record')} {counts} all the same: {why}"
 
 
-def _why_waiting(settings: Settings, count: int) -> str:
+def _why_waiting(settings: Settings, plan: Plan, count: int) -> str:
     interval, wait = show_duration(settings.deployment._emit_interval_ms), "waits" if count == 1 else "wait"
+    if plan._suppression is not None:
+        it, goes = ("it", "goes") if count == 1 else ("they", "go")
+        return (
+            f"{plural(count, 'result')} still {wait} in the buffer of suppress when the records end: {it} {goes} out "
+            "when a later result moves its clock on."
+        )
     return (
         f"{plural(count, 'final result')} still {wait} when the records end: Kafka looks for them at most once in "
         f"{interval} of {settings.clock}, when a record arrives, and no record came in time."
@@ -143,16 +154,18 @@ def _why_late(settings: Settings, strategy: str, count: int) -> str:
     return f"{finding}: {why}."
 
 
-def _why_twice(counts: Mapping[str, int]) -> str:
+def _why_twice(plan: Plan, count: int) -> str:
+    if plan._suppression is not None:
+        return f"Why sent twice ({count:,}): {LETS_GO.format(noun=plan._complete_windows.noun)}"
     return (
-        f"Why sent twice ({counts['sent_twice']:,}): a session that was sent as final is still in the store, a late "
+        f"Why sent twice ({count:,}): a session that was sent as final is still in the store, a late "
         "record joins it, and the larger session is sent once more; the first is not taken back."
     )
 
 
 def _wrong(counts: Mapping[str, int]) -> str:
     names = {
-        "waiting": "still waiting for the next check",
+        "waiting": "still waiting",
         "lost": "lost",
         "sent_twice": "sent more than once",
         "other_value": "with another value",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_code, duration_ms
@@ -47,6 +47,10 @@ class Suppression:
         """True if the room of the buffer is limited."""
         return self.most_records is not None or self.most_bytes is not None
 
+    def without_limit(self) -> Suppression:
+        """The same, with room for any number of results."""
+        return replace(self, most_records=None, most_bytes=None)
+
     def waits_ms(self, windows: WindowKind) -> int:
         """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""
         return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
@@ -69,13 +73,22 @@ class Suppression:
 
 
 def suppression(
-    until: Until, wait: Duration | None, max_records: int | None, max_bytes: int | None, when_full: WhenFull | None
-) -> Suppression:
+    until: Until | None,
+    wait: Duration | None,
+    max_records: int | None,
+    max_bytes: int | None,
+    when_full: WhenFull | None,
+) -> Suppression | None:
     """The arguments of `Plan.suppress`, checked.
 
     Raises:
         InvalidArgument: a time limit without a time, a time without a limit, or a size that is none.
     """
+    if until is None:
+        given = {"wait": wait, "max_records": max_records, "max_bytes": max_bytes, "when_full": when_full}
+        if named := ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None):
+            raise InvalidArgument(problem("no buffer has no settings", named, "plan.suppress(None)"))
+        return None
     one_of("suppress", until, UNTIL)
     is_final = until == UNTIL[0]
     if (wait is None) != is_final:

@@ -122,7 +122,7 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     return {
         "audit": lambda: sk.audit(updates, table),
         "audit in memory": lambda: sk.audit(plan, table, sk.Deployment(store="memory", restarts=((100, "changelog"),))),
-        "audit_suppress": lambda: sk.audit_suppress(updates.suppress("until_window_closes"), table),
+        "audit of suppress": lambda: sk.audit(updates.suppress("until_window_closes"), table).beside_emit_on_close(),
         "sweep": lambda: sk.sweep(plan, table, **swept),
         "suggest_gap": lambda: sk.suggest_gap(plan, table),
         "suggest_grace": lambda: sk.suggest_grace(plan, table),
@@ -132,7 +132,7 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     }
 
 
-KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit_suppress"}
+KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit of suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
 # What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
 REFUSED = {

@@ -51,7 +51,6 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (sk.Deployment, "deployment"),
         (sk.audit, ""),
         (sk.Audit, "audit"),
-        (sk.audit_suppress, ""),
         (sk.SuppressAudit, "audit"),
     ],
     "Choosing a gap and a grace": [

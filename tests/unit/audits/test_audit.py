@@ -431,14 +431,14 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
     assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
-        "in-memory store, retention 100 ms: the one final result waits for the next check.",
+        "in-memory store, retention 100 ms: the one final result still waits when the records end.",
         "This assumes no cache and a check for final results at most every 20 ms, by stream time.",
         "1 final result still waits when the records end: Kafka looks for them at most once in 20 ms of stream time, when a "
         "record arrives, and no record came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
     two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")
-    assert two.words()[0].endswith("all 2 final results wait for the next check.")
+    assert two.words()[0].endswith("all 2 final results still wait when the records end.")
     assert two.words()[2].startswith("2 final results still wait when the records end")
 
 

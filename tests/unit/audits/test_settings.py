@@ -77,7 +77,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     ]
     told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": "300 B", "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
-        "in-memory store, retention 1 min: all 2 final results wait for the next check.",
+        "in-memory store, retention 1 min: all 2 final results still wait when the records end.",
         "This assumes a cache of 300B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
     ]
     assert (

@@ -121,7 +121,7 @@ def handed_out() -> dict[str, Any]:
     held |= {"emissions": RUN.emissions("ada"), "calendar": RUN.drop_calendar(), "times": RUN.partition_times()}
     held |= {"sweep": sk.sweep(PLAN, CLICKS, grace=["0s", "1h"]), "audit": sk.audit(PLAN, CLICKS)}
     held |= {"grace": sk.suggest_grace(PLAN, CLICKS), "gap": sk.suggest_gap(PLAN, CLICKS)}
-    held |= {"audit_suppress": sk.audit_suppress(PLAN.suppress("until_window_closes"), CLICKS)}
+    held |= {"beside": sk.audit(PLAN.suppress("until_window_closes"), CLICKS).beside_emit_on_close()}
     held |= {"deployment": sk.Deployment()}
     return held | {"tune": sk.tune(PLAN, CLICKS), "play": sk.play(RUN)}
 
