@@ -23,7 +23,7 @@ from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
-from sessionkit.views.emissions.buffer import SuppressBuffer, Suppressed
+from sessionkit.views.emissions.emissions import SuppressBuffer, Suppressed
 from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
-from sessionkit.aggregations import touch_loops
 from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
@@ -88,11 +87,11 @@ class Total:
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         values = self._values if self._values is None else self._values[lo:]
-        failed = touch_loops.total_of_touches(record, window, values, self._valid[lo:], self._checks, self._total)
+        failed = loops.total_of_touches(record, window, values, self._valid[lo:], self._checks, self._total)
         self._check(failed, lo)
 
     def feed_spans(self, spans: Spans) -> None:
-        self._check(touch_loops.total_of_spans(spans, self._values, self._valid, self._checks, self._total))
+        self._check(loops.total_of_spans(spans, self._values, self._valid, self._checks, self._total))
 
     def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
         span = slice(lo, lo + len(window))
@@ -144,10 +143,10 @@ class Position:
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         base = self._base + lo
-        touch_loops.best_of_touches(record, window, base, self._values, self._valid, self._largest, self._best)
+        loops.best_of_touches(record, window, base, self._values, self._valid, self._largest, self._best)
 
     def feed_spans(self, spans: Spans) -> None:
-        touch_loops.best_of_spans(spans, self._base, self._values, self._valid, self._largest, self._best)
+        loops.best_of_spans(spans, self._base, self._values, self._valid, self._largest, self._best)
 
     def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
         loops.fold_best(window, merges, base, self._values, self._valid, self._largest, best, running)

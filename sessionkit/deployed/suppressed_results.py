@@ -9,9 +9,8 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.records.batch import RecordBatch
 from sessionkit.suppression.buffer import Entry, Full, TimeOrderedBuffer
-from sessionkit.suppression.entries import FIXED_BYTES, windowed_key
 from sessionkit.suppression.settings import Suppression
-from sessionkit.suppression.stage import buffer_full
+from sessionkit.suppression.stage import FIXED_BYTES, buffer_full, windowed_key
 from sessionkit.windows.contract import WindowKind
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Column, joined, repeated, taken
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import escape_html, html_block, key_name, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
@@ -33,6 +33,8 @@ from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from sessionkit.suppression.stage import Suppressor
 
 Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]
@@ -272,3 +274,59 @@ def _lanes(
         for window in order
     )
     return np.array([order[row] for row in rows], np.int64), lanes
+
+
+class Suppressed(NamedTuple):
+    """What suppress let go, and its buffers."""
+
+    sent: Mapping[str, Column]
+    stage: Suppressor
+
+
+@answers_calls("buffer")
+@dataclass(frozen=True, repr=False)
+class SuppressBuffer:
+    """What waits in the buffers of suppress at the end of a run.
+
+    `most_records` is the most that a partition's buffer held at once: what `max_records` would have to allow.
+
+    Example:
+        >>> buffer = waves.suppress("until_window_closes").run(flights).suppress_buffer()
+        >>> buffer.most_records, len(buffer.table())
+        (90, 14)
+    """
+
+    most_records: int
+    _columns: Mapping[str, Column]
+    _run: Any
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow.
+
+        An entry weighs its windowed key, its value, the ones that it replaces, as Kafka's serializers write them
+        (several results as JSON), and 33 bytes. They are counted result by result, so that this takes a while.
+        """
+        from sessionkit.deployed.deployment import Life
+
+        run = self._run
+        if run.deployed is None:
+            how = Life(retention_ms=run._outcome.retention_ms, emit=run.plan._strategy, kafka=False)
+            run = run.plan._run_life(run._outcome.batch, None, how)
+        return max((buffer.most_size for buffer in run.deployed.buffers), default=0)
+
+    def table(self) -> Any:
+        """The results that wait, as rows of `run.changelog()`: by partition, in the order in which they would go out.
+
+        `offset` is that of the record which each came with.
+        """
+        return frame_of(self._columns, self._run._outcome.batch)
+
+    def __repr__(self) -> str:
+        waiting = len(self._columns["offset"])
+        verb = "waits" if waiting == 1 else "wait"
+        most = f"no partition held more than {self.most_records:,} at once"
+        return f"buffer of suppress: {plural(waiting, 'result')} {verb}; {most}"
+
+    def _repr_html_(self) -> str:
+        return html_block(f"<p>{escape_html(self)}; <code>.table()</code> has them.</p>")

@@ -11,7 +11,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, NotKept
 from sessionkit.stores.sizes import value_bytes
-from sessionkit.suppression.entries import FIXED_BYTES, ranks_of_windows, windowed_key
+from sessionkit.suppression.stage import FIXED_BYTES, ranks_of_windows, windowed_key
 from tests.deployments import run_by
 from tests.kinds import EACH_KIND, plan_of
 

@@ -8,8 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from sessionkit.stores.rocksdb.byte_loops import FLOAT, INT, NULL, join_rows, read_values, split_rows, write_values
-from sessionkit.stores.rocksdb.columns import Packed
+from sessionkit.stores.rocksdb.columns import FLOAT, INT, NULL, Packed, join_rows, read_values, split_rows, write_values
 
 ROWS, PIECES = [b"row 1", b"row two"], [b"<<", b"|", b">"]
 SEVEN, HALF = b"i" + (7).to_bytes(8), b"d" + struct.pack(">d", 0.5)
