@@ -61,7 +61,6 @@ class Replay:
         return run_kernel(windows, {}, self._batch_for(windows), **limits)
 
     def counts(self, windows: WindowKind) -> Counts:
-        """What these windows come to."""
         outcome = self.run(windows)
         return Counts(self.usable, outcome.dropped.get(LATE, 0), outcome.result_count, outcome.merge_count)
 

@@ -108,14 +108,12 @@ class CompiledFold:
         return self._aggregation.result_column(self._loaded)
 
     def running(self, window: Rows, merges: Merges) -> pa.Array:
-        """The result of its window after each record."""
         if self._calls is not None:
             return typed_column(self._calls.running(window, merges).tolist(), self._result_type)
         running = [accumulator.running(window, merges) for accumulator in self._accumulators]
         return self._aggregation.result_column(running)
 
     def running_touches(self, touches: Touches) -> pa.Array:
-        """The result of its window after each touch."""
         if self._calls is not None:
             return typed_column(self._calls.running_touches(touches).tolist(), self._result_type)
         running = [accumulator.running_touches(touches) for accumulator in self._accumulators]
@@ -123,7 +121,6 @@ class CompiledFold:
 
 
 def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:
-    """Aggregates of a store, as a column for each part."""
     if len(aggregation.parts) == 1:
         return [_as_kept(loaded, kinds[0])]
     names = [part.name for part in aggregation.parts]
@@ -226,7 +223,6 @@ class PythonFold:
             yield j, state[w]
 
     def running_touches(self, touches: Touches) -> npt.NDArray[np.object_]:
-        """The result of its window after each touch."""
         out = np.empty(len(touches.record), object)
         for j, aggregate in self._touch_steps(dict(enumerate(self._loaded)), touches):
             out[j] = self._aggregation.result(aggregate)
@@ -245,7 +241,6 @@ class PythonFold:
         return python_objects([self._aggregation.result(aggregate) for aggregate in self._loaded])
 
     def running(self, window: Rows, merges: Merges) -> npt.NDArray[np.object_]:
-        """The result of its window after each record."""
         out = np.empty(len(window), object)
         for i, aggregate in self._steps(dict(enumerate(self._loaded)), window, merges, 0):
             out[i] = self._aggregation.result(aggregate)

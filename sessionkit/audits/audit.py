@@ -313,7 +313,6 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
-    """The audit of a deployment as a function of the retention."""
     how, smallest_ms, results = settings.deployment, settings.default_retention_ms, plan.suppress(None)
     is_restarted = len(settings.starts) > 1
     caching = cache_in_effect(results, batch, settings) if settings.is_cached else how.caching

@@ -61,7 +61,6 @@ def audit_words(
 
 
 def _what(settings: Settings) -> str:
-    """The audited store with its retention and restarts, in words."""
     defaults = settings.defaults
     store = {"memory": "in-memory store", "rocksdb": "RocksDB store"}[str(settings.deployment.store)]
     retention = f"retention {show_duration(settings.retention_ms)}"

@@ -98,7 +98,6 @@ class Reading:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The key columns."""
         return columns_in(self.key)
 
     @cached_property

@@ -58,7 +58,6 @@ def explain(
 
 
 def _typed(key: str, run: Any) -> str | int | bytes:
-    """The key in the type of the keys of a run."""
     import pyarrow as pa
 
     kind = run.trace.keys.type

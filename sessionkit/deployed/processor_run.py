@@ -103,7 +103,6 @@ class ProcessorFold:
         self._aggregation, self._kind, self._last, self._after, self._loaded = aggregation, kind, last, after, loaded
 
     def column(self, aggregates: list[Any]) -> pa.Array | npt.NDArray[np.object_]:
-        """The results of these aggregates, as a column."""
         results = [None if aggregate is None else self._aggregation.result(aggregate) for aggregate in aggregates]
         return python_objects(results) if self._kind is None else typed_column(results, self._kind)
 
@@ -228,7 +227,6 @@ class _ProcessorRun:
             self.forwarded += self._results.put(result, self._at)
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
-        """Processes the batch."""
         batch, values = self.batch, _values(self.aggregations, self.batch)
         codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()

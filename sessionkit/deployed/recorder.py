@@ -143,7 +143,6 @@ class SessionRecorder(Recorder):
         return int((self.decision == LATE).sum())
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:
-        """The trace of the run."""
         at, into, absorbed = np.array(self._merges, np.int64).reshape(-1, 3).T
         reopened_at, row, start, end = np.array(self._reopenings, np.int64).reshape(-1, 4).T
         loaded_start, loaded_end = np.array(self._bounds, np.int64).reshape(-1, 2).T
@@ -226,7 +225,6 @@ class WindowRecorder(Recorder):
         return sum(effect == LATE for _, _, effect, _, _ in self._touches)
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:
-        """The trace of the run."""
         table = np.array(self._touches, np.int64).reshape(-1, 5).T
         kinds = (np.int64, np.int32, np.uint8, np.int64, np.int32)
         touches = Touches(*(column.astype(kind) for column, kind in zip(table, kinds, strict=True)))

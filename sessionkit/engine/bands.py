@@ -52,7 +52,6 @@ class Bands(NamedTuple):
 
     @property
     def band_count(self) -> int:
-        """How many bands there are."""
         return len(self.first_row) - 1
 
     def band(self, number: int) -> tuple[Codes, Codes, Slots]:

@@ -51,7 +51,6 @@ class SessionRun:
     def trace(
         self, feed: Feed, decided: DecidedSessions, keys: pa.Array, columns: WindowColumns, state: SessionColumns
     ) -> SessionTrace:
-        """The trace of the run."""
         trace = SessionTrace(
             batch=feed.batch,
             keys=keys,

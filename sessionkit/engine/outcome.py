@@ -109,7 +109,6 @@ class RecordsInWords:
         return [distinct[code] for code in self._batch.key[lo : lo + count].tolist()]
 
     def words(self, record: int) -> str:
-        """Where a record is, with its key and its time."""
         batch = self._batch
         (key,) = self.keys(record, 1)
         at = f"partition {batch.partitions[batch.partition[record]]}, offset {batch.offset[record]}"

@@ -59,7 +59,6 @@ class Request:
 
     @property
     def built_ins(self) -> set[str]:
-        """Which aggregations the results are."""
         return {result.built_in for result in self.results}
 
     @property
@@ -95,7 +94,6 @@ class Request:
     # ---- sentences that hold for every target
 
     def layout(self) -> list[str]:
-        """The layout that the topic must have, in words."""
         keys = [quoted(key) for key in self.plan.source.keys]
         what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
         if len(keys) > 1:

@@ -50,7 +50,6 @@ class Findings:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """The sessions of the run."""
         return Sessions(self.run)
 
     @cached_property
@@ -234,7 +233,6 @@ def dropped_sections(findings: Findings, run: Run) -> str:
 
 
 def _grace_curve(findings: Findings) -> str:
-    """What more grace would keep."""
     windows = findings.windows
     if not len(findings.late):
         return ""

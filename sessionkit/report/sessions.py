@@ -100,7 +100,6 @@ class Sessions:
 
     @cached_property
     def records(self) -> Numbers:
-        """How many records each session holds."""
         return self.trace.sizes[self._rows]
 
     def __len__(self) -> int:

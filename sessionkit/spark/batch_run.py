@@ -328,7 +328,6 @@ class SparkRun(SparkReading):
         return {name: sum(each.get(name, 0) for each in counted) for name in names}
 
     def _counts_by_partition(self, view: str) -> dict[int, dict[str, int]]:
-        """The numbers that a view gives, by partition and name."""
         schema = pa.schema([("partition", pa.int64()), ("name", pa.string()), ("count", pa.int64())])
         with readable_errors():
             rows = self._rows(self._job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()

@@ -40,7 +40,6 @@ class Job:
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """The columns that the aggregations read."""
         return columns_read(self.aggregations)
 
     def read(self, table: pa.Table) -> RecordBatch:

@@ -204,7 +204,6 @@ class Board(anywidget.AnyWidget):
             self.picked(message["row"])
 
     def _see(self, message: dict[str, Any]) -> None:
-        """Draws for the page that the board is on."""
         width, height = message.get("width"), message.get("height")
         theme: Theme = "dark" if message.get("theme") == "dark" else "light"
         look = Look(
@@ -224,7 +223,6 @@ def _within(given: Any, low: int, high: int, otherwise: int) -> int:
 
 
 def _tile(count: Count) -> dict[str, Any]:
-    """A number as it is shown."""
     shown = count.shown or (show_duration(count.value) if count.is_duration else f"{count.value:,}")
     words = count.words if count.before is None else f"{_difference(count)} compared with the snapshot"
     name = counted(count.name, count.value)

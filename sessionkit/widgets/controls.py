@@ -83,7 +83,6 @@ class Length(Control):
 
     @property
     def words(self) -> list[str]:
-        """The lengths that it offers."""
         return [show_duration(ms) for ms in self._steps_ms]
 
     @property

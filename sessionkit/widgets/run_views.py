@@ -232,7 +232,6 @@ def explained(run: Run, chosen: Chosen) -> str:
 
 
 def _ring(figure: go.Figure, scene: Plane, x: Any, y: float) -> None:
-    """A ring around the record that is chosen."""
     colour = scene.colours.ink
     marker = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
     figure.add_scatter(x=[x], y=[y], mode="markers", marker=marker, name="chosen", hoverinfo="skip", legendrank=90)

@@ -79,7 +79,6 @@ class StoreBrowser(Board):
         self._show(rows[:SHOWN], len(rows) > SHOWN, told)
 
     def _told(self) -> list[str]:
-        """What the store is, and what has gone from it."""
         store, noun = self._store, self._store.noun
         read = {partition: store.snapshot(partition).position for partition in store.partitions}
         seen = [f"{position:,} of partition {p}" for p, position in read.items() if position >= 0]
@@ -93,7 +92,6 @@ class StoreBrowser(Board):
         return [held, f"{through} A {noun} is kept for {kept} of stream time, closed or not, and is then gone."]
 
     def _found(self) -> Iterator[dict[str, Any]]:
-        """The windows that hold the letters and meet the span."""
         letters = self._key.value.casefold()
         first_ms, last_ms = _time(self._from.value, "from", 0), _time(self._to.value, "to", INT64_MAX)
         if last_ms < first_ms:

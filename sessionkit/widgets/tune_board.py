@@ -197,7 +197,6 @@ class TuneBoard(Board):
             self.draw()
 
     def _select(self, chosen: Chosen, view: str | None = None) -> None:
-        """Selects something in every view."""
         self._chosen = chosen
         if chosen.key is not None and chosen.key != self._key.value:
             if all(chosen.key != key for _, key in self._key.options):
@@ -306,7 +305,6 @@ class TuneBoard(Board):
         self.code = {"text": text, "label": f"the plan as code for {target}"}
 
     def _show_nothing(self, *said: str) -> None:
-        """Shows no picture."""
         self.show_pictures({})
         self.say(*said)
 

@@ -73,7 +73,6 @@ class Tuner:
 
     @property
     def settings(self) -> dict[str, int]:
-        """The windows' lengths of time by name, in ms."""
         parameters: Mapping[str, Any] = self.plan._complete_windows.arguments()[1]
         return {name.removesuffix("_ms"): ms for name, ms in parameters.items() if name.endswith("_ms")}
 

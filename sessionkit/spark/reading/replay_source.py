@@ -108,7 +108,6 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Stretch(start["row"], end["row"])] if end["row"] > start["row"] else []
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a stretch."""
         with readable(self._path), open_parquet(self._path) as file:
             ends = [*accumulate(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))]
             starts = [0, *ends]

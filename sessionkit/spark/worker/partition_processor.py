@@ -44,7 +44,6 @@ class PartitionProcessor(StatefulProcessor):
         self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """One micro-batch of one partition."""
         import pandas as pd
 
         from sessionkit.spark.worker.stream_partition import KeptState, micro_batch
@@ -56,7 +55,6 @@ class PartitionProcessor(StatefulProcessor):
             yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:
-        """Settles the worker once the task is done."""
         from sessionkit.spark.worker.task_wrapper import settle
 
         settle()

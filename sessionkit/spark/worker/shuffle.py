@@ -47,7 +47,6 @@ class Piece(NamedTuple):
     data: pa.Buffer
 
     def table(self) -> pa.Table:
-        """The records as a table."""
         return pa.ipc.open_stream(self.data).read_all()
 
 

@@ -65,7 +65,6 @@ class KeptState:
         return ChunkedState.read(of, partition, chunks, snapshot, windows=windows, token=token), before
 
     def write(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
-        """Writes the changes into Spark's state."""
         change, token = state.seal(), state.token()
         for number in change.forgotten:
             self._chunks.removeKey((number,))

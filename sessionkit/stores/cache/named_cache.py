@@ -100,7 +100,6 @@ class NamedCache:
         return self._budget.most is not None
 
     def get(self, at: bytes) -> Entry | None:
-        """The entry, which is used by that."""
         entry: Entry | None = self._by_place.get(at)
         if entry is not None and self.can_evict:
             self._by_use.move_to_end(at)
@@ -157,7 +156,6 @@ class NamedCache:
             self._flush([evicted])
 
     def _flush(self, entries: list[Entry]) -> None:
-        """Writes these entries and then the dirty ones."""
         dirty = list(self._dirty)
         self._dirty.clear()
         for entry in [*entries, *(self._by_place[at] for at in dirty)]:

@@ -174,7 +174,6 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         self._forward(Flushed(id, entry.key, aggregate, old, id.end_ms))
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session to the cache."""
         start_ms, end_ms, aggregate, key = session[:4]
         id = EntryId(partition, key_bytes(key), start_ms, end_ms)
         stored = None if aggregate is None and not keep_null else session

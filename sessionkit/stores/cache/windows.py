@@ -57,7 +57,6 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self._forward(Flushed(id, entry.key, new, old, entry.timestamp_ms))
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window to the cache."""
         start_ms, aggregate, timestamp_ms, key = window[:4]
         id = EntryId(partition, key_bytes(key), start_ms, start_ms)
         stored = None if aggregate is None and not keep_null else window

@@ -202,7 +202,6 @@ class InMemoryStore(BaseStore):
         return -1 if self.retention_ms is None else state.observed_time_ms - self.retention_ms
 
     def _live(self, partition: int) -> Partition:
-        """The partition without what has expired."""
         state = self._of(partition)
         expired_ms = min([self._expiry_ms(state), *(read.time_ms - 1 for read in state.open_reads)])
         while state.by_time and state.by_time.peekitem(0)[0] <= expired_ms:

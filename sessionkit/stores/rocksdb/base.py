@@ -197,7 +197,6 @@ class PersistentStore(BaseStore):
     # ---- for the two stores: rows
 
     def _visible_ms(self, partition: int) -> int:
-        """The first time that reads see."""
         observed = self._state(partition).observed_time_ms
         return self.segments.first_visible_ms(observed, at_boundary=self.boundary_is_visible)
 

@@ -186,7 +186,6 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, rows: list[bytes]) -> Packed:
-        """Rows of bytes, packed."""
         ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
         return cls(np.frombuffer(b"".join(rows), np.uint8), ends)
 

@@ -125,7 +125,6 @@ class RowSpace:
         return (self.index_row(0, place) or self.row(0, place))[5:]
 
     def partitions(self, database: Database) -> list[int]:
-        """The partitions that have rows."""
         found: list[int] = []
         cursor, bound = database.cursor(), ROWS
         while True:

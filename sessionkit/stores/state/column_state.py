@@ -108,7 +108,6 @@ class ColumnState:
         self._loaded = np.zeros(len(self), np.bool_)
 
     def take_all(self) -> tuple[State | None, dict[int, Snapshot]]:
-        """Gives everything away, and is empty."""
         everything = (self._held, self.snapshots)
         self._held, self.snapshots, self._loaded = None, {}, np.empty(0, np.bool_)
         return everything

@@ -93,7 +93,6 @@ def _windows(groups: Groups) -> _Windows:
 
 
 def _told(groups: Groups, windows: _Windows, shown: npt.NDArray[np.intp], keys: dict[int, Any]) -> dict[str, list[Bar]]:
-    """The bars of these windows, by what became of them."""
     bars: dict[str, list[Bar]] = {}
     columns = (windows.group, windows.side, windows.key, windows.start_ms, windows.end_ms)
     for group, side, key, start, end in zip(*(column[shown].tolist() for column in columns), strict=True):

@@ -70,17 +70,14 @@ class Groups:
 
     @cached_property
     def key(self) -> Numbers:
-        """The key code of each group."""
         return self._of_one(lambda side, rows: side.columns.key[rows])
 
     @cached_property
     def partition(self) -> Numbers:
-        """The partition of each group."""
         return self._of_one(lambda side, rows: side.partitions[side.columns.partition[rows]])
 
     @cached_property
     def start_ms(self) -> Numbers:
-        """Where the first window of each group starts."""
         found = np.full(len(self), np.iinfo(np.int64).max)
         for side in (self.before, self.after):
             groups = np.flatnonzero(side.counts)
@@ -89,7 +86,6 @@ class Groups:
 
     @cached_property
     def end_ms(self) -> Numbers:
-        """Where the last window of each group ends."""
         found = np.full(len(self), np.iinfo(np.int64).min)
         for side in (self.before, self.after):
             if len(groups := np.flatnonzero(side.counts)):

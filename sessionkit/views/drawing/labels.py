@@ -174,7 +174,6 @@ class _Room:
         return cost
 
     def take(self, label: Label, offset: Boxes, leader: bool) -> None:
-        """Keeps the room of a label, and of its leader line."""
         self._taken = np.concatenate([self._taken, self._boxes(label, offset[None])])
         if leader:
             self._leaders.append(self._paths(label, offset[None])[0])
@@ -188,7 +187,6 @@ class _Room:
         return np.column_stack([middle - half, middle + half])
 
     def _paths(self, label: Label, offsets: Boxes) -> npt.NDArray[np.float64]:
-        """Points along the leader line to each of these offsets."""
         return self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
 
     def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:

@@ -190,7 +190,6 @@ class Changes(NamedTuple):
     layout: dict[str, dict[str, Any]]
 
     def added_to(self, layout: dict[str, Any]) -> dict[str, Any]:
-        """A layout with this in it."""
         return {**layout, **{name: {**layout.get(name, {}), **part} for name, part in self.layout.items()}}
 
 

@@ -90,7 +90,6 @@ class DropCalendar:
         return self._in_cells(self._is_record), self._in_cells(self._is_shown)
 
     def _in_cells(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """How many of the chosen records each cell has."""
         times_ms = self.trace.batch.timestamp_ms[self._has_time & chosen]
         cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
         return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
@@ -169,7 +168,6 @@ class DropCalendar:
         return said
 
     def _left_out(self) -> list[str]:
-        """Records that have no place in the calendar."""
         without = int((self._is_shown & ~self._has_time).sum())
         has, is_ = ("has", "is") if without == 1 else ("have", "are")
         said = []

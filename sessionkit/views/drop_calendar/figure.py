@@ -82,7 +82,6 @@ def _hovers(cells: Calendar, records: Integers, dropped: Integers, verb: str) ->
 
 
 def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
-    """Colours by the number of dropped records."""
     most = int(dropped.max())
     is_log = takes_logarithm(dropped)
     shown = np.where(dropped > 0, decades(np.maximum(dropped, 1)) if is_log else dropped, np.nan)
@@ -104,7 +103,6 @@ def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
 
 
 def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> dict[str, Any]:
-    """Colours by the share of the cell's records."""
     share = np.where(dropped > 0, dropped / np.maximum(records, 1), np.nan)
     most = float(np.nanmax(share))
     step = next(each for each in (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
@@ -121,7 +119,6 @@ def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) 
 
 
 def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any]:
-    """The scale of colours, below the plot."""
     words = {"size": 12, "color": colours.mute}
     place = {
         "orientation": "h",

@@ -169,7 +169,6 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
 
 
 def _what_moves(trace: Trace) -> str:
-    """What an open window waits for."""
     if trace.batch.idle is None:
         return "Only records of its partition move stream time: without one the window stays open for ever."
     return f"Records of its partition move stream time, and the rule for idle partitions ({idle_rule(trace.batch)})."

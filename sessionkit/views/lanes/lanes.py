@@ -77,7 +77,6 @@ def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
 
 
 def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[Drawn]:
-    """Closed and open windows."""
     closed, opened, colours = Outline(), Outline(), scene.colours
     columns, is_closed = scene.trace.window_columns, scene.trace.closed_by[rows] >= 0
     starts, ends = columns.start_ms[rows].tolist(), columns.end_ms[rows].tolist()
@@ -151,7 +150,6 @@ def _bar(start_ms: int, end_ms: int, frame: Frame) -> tuple[int, int]:
 
 
 def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
-    """Closed territory, reach, closed and open bars, brackets of former sessions."""
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
     final = np.setdiff1d(scene.board.windows, scene.open_windows)

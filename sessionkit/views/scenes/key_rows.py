@@ -149,7 +149,6 @@ class KeyRows:
 
     @cached_property
     def _movers(self) -> Rows:
-        """The records of the partition that moved stream time."""
         times = self.trace.stream_time_ms[self.of_partition]
         return self.of_partition[np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0]
 

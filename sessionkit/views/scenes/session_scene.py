@@ -174,7 +174,6 @@ class SessionPlane(Plane):
 
     @cached_property
     def bodies(self) -> Outline:
-        """The sessions as they grow."""
         found = Outline()
         for life in self.lives:
             found.add(*growing(life.steps, life.end))

@@ -123,7 +123,6 @@ class TableColumn:
         return order_of(_whole(self.values), descending=descending)
 
     def shown(self, rows: Rows) -> list[str]:
-        """The values of these rows, as they are said."""
         if isinstance(self.values, np.ndarray):
             return [NOTHING if value is None else self.show(value) for value in self.values[rows].tolist()]
         return [NOTHING if not each.is_valid else self.show(each) for each in self.values.take(pa.array(rows))]

@@ -318,7 +318,6 @@ class SlidingProcessor(Processor[WindowStore]):
             self._create(record, previous_ms + 1, None)
 
     def _update(self, record: _Record, window: StoredWindow) -> None:
-        """Adds the record to a window that is there."""
         newest_ms = max(record.timestamp_ms, window.timestamp_ms)
         self._add(ADDED, record, window.window_start_ms, lambda: window.aggregate, newest_ms, window.opened_by)
 
