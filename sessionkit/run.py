@@ -29,7 +29,6 @@ from sessionkit.windows.contract import WindowKind, do_overlap
 # each view is loaded when it is first asked for: most runs are asked for their table alone
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
     import polars as pl
     import pyarrow as pa
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.trace.trace import Trace
     from sessionkit.views.comparison.comparison import Comparison
-    from sessionkit.views.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Figure, Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
     from sessionkit.views.emissions.emissions import Emissions
     from sessionkit.views.explain.record import Explanation
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from sessionkit.views.lineage.lineage import Lineage
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
     from sessionkit.views.partition_times import PartitionTimes
-
-    class Figure(go.Figure):
-        """A figure of plotly, whose package has no types."""
 
 
 @answers_calls("run")

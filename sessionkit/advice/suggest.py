@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,9 @@ from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import decades
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
 LEAST_PEAK = 0.05  # of the highest: smaller ones are noise
@@ -128,7 +125,7 @@ class GapSuggestion(Pictured):
             )
         return said
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The pauses over a logarithm of time, with the valleys."""
         from sessionkit.advice.figures import gap_figure
 
@@ -280,7 +277,7 @@ class GraceSuggestion(Pictured):
             *self.remarks,
         ]
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The share of records that is kept, over the grace."""
         from sessionkit.advice.figures import grace_figure
 

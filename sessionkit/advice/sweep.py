@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,8 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import picture_bundle
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 Measure = Literal["dropped_share", "windows", "merges", "delay_ms"]
 MOST_CELLS = 10_000
@@ -103,13 +100,13 @@ class Sweep:
             out[i] = bool((no_worse & ((dropped < dropped[i]) | (delay < delay[i]))).any())
         return out
 
-    def heat_map(self, measure: Measure = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
+    def heat_map(self, measure: Measure = "dropped_share", *, theme: Theme | None = None) -> Figure:
         """The cells as a grid of two settings, coloured by a measure, with its number in each."""
         from sessionkit.advice.figures import heat_map
 
         return heat_map(self, measure, theme=theme)
 
-    def pareto(self, *, theme: Theme | None = None) -> go.Figure:
+    def pareto(self, *, theme: Theme | None = None) -> Figure:
         """What is dropped against how long a result waits; cells that another one beats are grey."""
         from sessionkit.advice.figures import pareto
 

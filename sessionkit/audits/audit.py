@@ -48,9 +48,7 @@ from sessionkit.views import tables
 from sessionkit.views.html import picture_bundle
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Figure, Theme
 
 
 @answers_calls("audit")
@@ -195,7 +193,7 @@ class Audit:
         outcome = self.expected._outcome
         return SuppressAudit(on_close._run_batch(outcome.batch, retention_ms=outcome.retention_ms), self.expected)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The results over time: those that came as they should, and those that did not."""
         from sessionkit.audits.figure import audit_figure
 

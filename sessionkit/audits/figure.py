@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,8 @@ import numpy.typing as npt
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
-from sessionkit.views.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.drawing.palettes import Figure, Palette, Theme, palette
 from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 BARS = 96  # about 10 pixels each
 PLOT_HEIGHT = 300
@@ -34,7 +31,7 @@ def audit_figure(
     *,
     timezone: str,
     theme: Theme | None,
-) -> go.Figure:
+) -> Figure:
     """Bars of results by window end; a colour and a pattern for each verdict, so that they are told apart in grey too.
 
     `known` has the verdicts in the order in which they are stacked.
@@ -63,7 +60,7 @@ def audit_figure(
 
 def _bars(
     verdict: str, bins: npt.NDArray[np.int64], count: npt.NDArray[np.int64], step_ms: int, colours: Palette, total: int
-) -> go.Bar:
+) -> Any:
     import plotly.graph_objects as go
 
     colour, shape = {

@@ -317,8 +317,7 @@ class ForgettingWindows(ForgettingStore):
 
     def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none."""
-        found: StoredWindow | None = self._one(key, window_start_ms, window_start_ms, partition)
-        return found
+        return self._one(key, window_start_ms, window_start_ms, partition)
 
     def _find(
         self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False

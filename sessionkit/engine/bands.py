@@ -116,8 +116,7 @@ def _table_order(placed: Placed, partitions: int) -> Numbers:
     """The slots by partition and key bytes."""
     slots = placed.slots
     by_key = grouped(placed.rank[slots.key], len(placed.rank))[1]
-    order: Numbers = by_key[grouped(slots.partition[by_key], partitions)[1]]
-    return order
+    return by_key[grouped(slots.partition[by_key], partitions)[1]]
 
 
 @compiled_loop

@@ -86,8 +86,7 @@ class PartitionSoFar:
 def _last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
     """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
     rises = np.diff(stream_time_ms, prepend=before_ms) > 0
-    found: npt.NDArray[np.intp] = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))
-    return found
+    return np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))
 
 
 def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:

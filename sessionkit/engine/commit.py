@@ -35,8 +35,7 @@ def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> Sess
 
 def alive(outcome: Outcome) -> npt.NDArray[np.bool_]:
     """True for each window that was not absorbed by another."""
-    mask: npt.NDArray[np.bool_] = outcome.window_columns.merged_into < 0
-    return mask
+    return outcome.window_columns.merged_into < 0
 
 
 def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.NDArray[np.bool_]:
@@ -44,8 +43,7 @@ def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.ND
     stream_time_ms = [outcome.snapshots[p].stream_time_ms for p in outcome.batch.partitions.tolist()]
     oldest = windows.oldest_kept_end_ms(np.array(stream_time_ms, np.int64), retention_ms)
     columns = outcome.window_columns
-    mask: npt.NDArray[np.bool_] = columns.end_ms >= oldest[columns.partition]
-    return mask
+    return columns.end_ms >= oldest[columns.partition]
 
 
 def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
@@ -55,8 +53,7 @@ def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.i
     """
     windows = outcome.window_columns
     if outcome.kept_trace is not None:
-        closed_by: npt.NDArray[np.int64] = outcome.kept_trace.closed_by_of(rows)
-        return closed_by
+        return outcome.kept_trace.closed_by_of(rows)
     position = np.array([outcome.snapshots[p].position for p in outcome.batch.partitions.tolist()], np.int64)
     now = np.where(outcome.closed[rows], position[windows.partition[rows]], -1)
     before = windows.closed_before[rows]

@@ -145,7 +145,6 @@ class WindowRun:
 def offsets_at(batch: RecordBatch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Offsets of the records at `rows`, without counting through all records where there is one partition only."""
     if batch.given_offset is not None or len(batch.partitions) != 1:
-        offsets: npt.NDArray[np.int64] = batch.offset[rows]
-        return offsets
+        return batch.offset[rows]
     first = 0 if batch.first_offset is None else int(batch.first_offset[0])
     return rows + first

@@ -61,8 +61,7 @@ class Sessions:
     @property
     def trace(self) -> SessionTrace | WindowTrace:
         """Every decision of the run."""
-        trace: SessionTrace | WindowTrace = self.run._outcome.kept_trace
-        return trace
+        return self.run._outcome.kept_trace
 
     @property
     def noun(self) -> str:

@@ -35,7 +35,7 @@ from sessionkit.windows.contract import SessionKind
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from sessionkit.run import Figure
+    from sessionkit.views.drawing.palettes import Figure
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start", "start_stream"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
@@ -307,8 +307,6 @@ class SparkRun(SparkReading):
         summary = escape_html(self.summary())
         return html_block(f"<p><b>{summary}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>")
 
-    # ---- inside
-
     @cached_property
     def _locals(self) -> dict[int | None, Run[pa.Table]]:
         return {}
@@ -374,8 +372,7 @@ class SparkTrace:
 
     def schema(self, view: str) -> pa.Schema:
         """The columns of "records", "windows" or "touched"."""
-        schema: pa.Schema = getattr(self._run._empty.trace, view)().schema
-        return schema
+        return getattr(self._run._empty.trace, view)().schema
 
     def records(self) -> DataFrame:
         """One row per record, in order of partition and offset."""

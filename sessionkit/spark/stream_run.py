@@ -270,12 +270,9 @@ class StreamRun(SparkInput):
             '<code>.writeStream.option("checkpointLocation", …)</code>.</p>'
         )
 
-    # ---- inside
-
     @cached_property
     def _dropped(self) -> pa.Table:
-        table: pa.Table = self._empty.dropped(missing_grace=False)
-        return table
+        return self._empty.dropped(missing_grace=False)
 
     @cached_property
     def _schema(self) -> pa.Schema:

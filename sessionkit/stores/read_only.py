@@ -71,8 +71,7 @@ class ReadOnlyStore:
     def _repr_html_(self) -> str:
         if not hasattr(self._store, "_repr_html_"):  # a cache in front of a store
             return html_block(f"<p>{escape_html(repr(self))}</p>")
-        shown: str = self._store._repr_html_()
-        return shown
+        return self._store._repr_html_()
 
 
 def result_names(store: Any) -> tuple[str, ...]:

@@ -276,8 +276,7 @@ def _numbered(*columns: Numbers) -> tuple[Numbers, Numbers]:
 
 def _are_null(results: Mapping[str, Column]) -> npt.NDArray[np.bool_]:
     """True for each row of which all results are null: an aggregate that is none."""
-    are_null: npt.NDArray[np.bool_] = np.logical_and.reduce([_is_null(column) for column in results.values()])
-    return are_null
+    return np.logical_and.reduce([_is_null(column) for column in results.values()])
 
 
 def _is_null(column: Column) -> npt.NDArray[np.bool_]:

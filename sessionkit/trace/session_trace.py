@@ -106,8 +106,7 @@ class SessionTrace(Trace):
     @cached_property
     def late_for_some(self) -> npt.NDArray[np.bool_]:
         """True for each record that was dropped as late: a session takes a record in, or no session does."""
-        mask: npt.NDArray[np.bool_] = self.decision == LATE
-        return mask
+        return self.decision == LATE
 
     @property
     def dropped_at(self) -> npt.NDArray[np.intp]:

@@ -54,8 +54,7 @@ class WindowColumns(NamedTuple):
         """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
         if not trailing_only:
             return np.ones(len(self.key), np.bool_)
-        ends_with_record: npt.NDArray[np.bool_] = self.timestamp_ms == self.end_ms
-        return ends_with_record
+        return self.timestamp_ms == self.end_ms
 
 
 _NONE = np.empty(0, np.int64)
@@ -118,8 +117,7 @@ class Trace:
     @cached_property
     def is_standing(self) -> npt.NDArray[np.bool_]:
         """True for each window that was neither absorbed, nor closed before the run."""
-        mask: npt.NDArray[np.bool_] = (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
-        return mask
+        return (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
 
     @cached_property
     def stream_time_ms(self) -> npt.NDArray[np.int64]:
@@ -145,14 +143,12 @@ class Trace:
     @cached_property
     def accepted(self) -> npt.NDArray[np.bool_]:
         """True for each record that counts in a window."""
-        mask: npt.NDArray[np.bool_] = self.decision < LATE
-        return mask
+        return self.decision < LATE
 
     @property
     def is_record(self) -> npt.NDArray[np.bool_]:
         """True for each row that is a record: not for one that only moves stream time, as records of other keys did."""
-        mask: npt.NDArray[np.bool_] = self.decision < TICK
-        return mask
+        return self.decision < TICK
 
     @property
     def record_count(self) -> int:
@@ -162,8 +158,7 @@ class Trace:
     @cached_property
     def late_but_kept(self) -> npt.NDArray[np.bool_]:
         """True for each record older than the close line that was kept, as a window that it falls into is open."""
-        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
-        return mask
+        return self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
 
     @cached_property
     def ended_in(self) -> npt.NDArray[np.int64]:
@@ -281,10 +276,7 @@ class Trace:
         """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
         last_open_ms = last_ms + np.minimum(self.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
         first, rows = self._by_partition
-        found: npt.NDArray[np.int64] = first_passing(
-            first, rows, self.stream_time_ms[rows], partition, last_open_ms, len(self)
-        )
-        return found
+        return first_passing(first, rows, self.stream_time_ms[rows], partition, last_open_ms, len(self))
 
     @cached_property
     def _by_partition(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

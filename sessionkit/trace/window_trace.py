@@ -183,10 +183,7 @@ class WindowTrace(Trace):
     def missing_ms(self) -> npt.NDArray[np.int64]:
         """By how much each touch of a closed window came too late: the grace that it lacked, exactly."""
         missed = self.missed
-        missing: npt.NDArray[np.int64] = self.close_time_ms[missed.record] - self.last_instant_ms(
-            self.ends_ms(missed.start_ms)
-        )
-        return missing
+        return self.close_time_ms[missed.record] - self.last_instant_ms(self.ends_ms(missed.start_ms))
 
     def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The last time that lies in a window which ends at `end_ms`."""

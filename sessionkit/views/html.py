@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,9 +11,7 @@ from sessionkit.base.moments import show_time
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from sessionkit.views.drawing.palettes import Figure
 
 SHOWN_ROWS = 10
 _TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's
@@ -87,6 +85,6 @@ class Pictured:
         return picture_bundle(self.figure(), repr(self))
 
 
-def picture_bundle(figure: go.Figure, words: str) -> dict[str, Any]:
+def picture_bundle(figure: Figure, words: str) -> dict[str, Any]:
     """What a notebook shows: the figure as plotly's renderer has it, and the words where there are no pictures."""
     return {**figure._repr_mimebundle_(), "text/plain": words}

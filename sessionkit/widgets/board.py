@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import anywidget
 import traitlets
@@ -27,12 +27,9 @@ from sessionkit.views.drawing.grammar import (
     plotly_script,
     still_pictures,
 )
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _SCRIPTS = ("keys", "theme", "plotly", "picture", "legend", "controls", "slider", "words", "code", "board")
 HEIGHT, LOWEST, HIGHEST = 380, 280, 900  # pixels of a picture
@@ -51,7 +48,7 @@ class Look(NamedTuple):
 class Picture(NamedTuple):
     """A figure, and what stands beside it."""
 
-    figure: go.Figure
+    figure: Figure
     label: str  # for a screen reader
     title: str = ""  # above it, as the notes are, where the figure has no title of its own
     notes: tuple[str, ...] = ()
@@ -89,7 +86,7 @@ class Board(anywidget.AnyWidget):
             control.on_change = self._changed
         self.on_msg(self._hear)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The picture that is shown, with its title and legend, for a page, a file, or to change it."""
         raise NotImplementedError
 
@@ -100,7 +97,7 @@ class Board(anywidget.AnyWidget):
             (bundle[0] if isinstance(bundle, tuple) else bundle).update(still_pictures(self._still))
         return bundle
 
-    def _still(self, theme: Theme | None = None) -> go.Figure:
+    def _still(self, theme: Theme | None = None) -> Figure:
         """The picture where nothing moves."""
         return self.figure(theme=theme)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.drawing.playback import curtain
 from sessionkit.views.plane.plane import Composed, compose, plane_scene
 from sessionkit.views.scenes.scene import Plane
@@ -20,9 +20,6 @@ from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Control, Play, Steps
 from sessionkit.widgets.run_views import plain_title, plane_notes
 from sessionkit.widgets.tuner import Count
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 STEP_MS = 700  # of the play button: time to read what happened
 
@@ -49,11 +46,11 @@ class Player(Board):
         return f"Player: key {key_name(self.key)}, {plural(len(self.arrivals.words), 'arrival')}"
 
     @called_as("player.figure()")
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The plane with a slider over the arrivals, for a page or a file."""
         return self.run.plane(self.key, theme=theme, playback=True, **self._options)
 
-    def _still(self, theme: Theme | None = None) -> go.Figure:
+    def _still(self, theme: Theme | None = None) -> Figure:
         return self.run.plane(self.key, theme=theme, **self._options)
 
     def draw(self) -> None:

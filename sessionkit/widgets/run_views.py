@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.errors import UnknownRecord
 from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
+from sessionkit.views.drawing.palettes import Figure
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.lanes.marks import lanes_title
 from sessionkit.views.plane.marks import plane_title
@@ -20,9 +21,6 @@ from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import Cap
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
 _LANE_PIXELS, _FEWEST_LANES = 20, 6
@@ -231,13 +229,13 @@ def explained(run: Run, chosen: Chosen) -> str:
     return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 
 
-def _ring(figure: go.Figure, scene: Plane, x: Any, y: float) -> None:
+def _ring(figure: Figure, scene: Plane, x: Any, y: float) -> None:
     colour = scene.colours.ink
     marker = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
     figure.add_scatter(x=[x], y=[y], mode="markers", marker=marker, name="chosen", hoverinfo="skip", legendrank=90)
 
 
-def _mark_lane(figure: go.Figure, scene: Lanes, chosen: Chosen) -> None:
+def _mark_lane(figure: Figure, scene: Lanes, chosen: Chosen) -> None:
     """A band behind the lanes of the key that is chosen, and an arrow before its name."""
     names = list(figure.layout.yaxis.ticktext)
     for number, lane in enumerate(scene.board.lanes):

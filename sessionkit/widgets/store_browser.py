@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX, show_duration
@@ -13,13 +13,10 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
 from sessionkit.stores.read_only import ReadOnlyStore, result_names
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Control, Field
 from sessionkit.widgets.store_figure import held_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SHOWN = 50  # windows that are listed and drawn
 LOOKED_AT = 100_000  # windows that are read to find those of some letters or times
@@ -44,7 +41,7 @@ class StoreBrowser(Board):
         return f"StoreBrowser: {self._store!r}"
 
     @called_as("browser.figure()")
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The windows that are shown, by key and time."""
         return held_figure(self._rows, self._store.noun, theme=theme)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessionkit.advice.sweep import lengths_ms
 from sessionkit.base.calls import called_as
@@ -16,15 +16,12 @@ from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
-from sessionkit.views.drawing.palettes import Theme, palette
+from sessionkit.views.drawing.palettes import Figure, Theme, palette
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
 from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained
 from sessionkit.widgets.tuner import Tuner, ladder, plan_code
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12
@@ -114,7 +111,7 @@ class TuneBoard(Board):
         return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run._late_remarks])
 
     @called_as("board.figure()")
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The picture of the view that is shown; of a view without one that of the key."""
         view, run, key = self._view.value, self.run, self._key.value
         if view == "costs":
@@ -341,7 +338,7 @@ class TuneBoard(Board):
                 self.set(**{f"{name}_ms": values[at]})
 
 
-def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:
+def _mark(figure: Figure, cell: list[int], theme: str) -> None:
     """A frame around one cell of a grid."""
     x, y = cell
     ink = palette(theme).ink

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.moments import show_time
@@ -16,14 +16,11 @@ from sessionkit.records.keys import list_of_keys
 from sessionkit.spark.checkpoint import newest_windows
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.spark.query.running import running_now
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.widgets import watched_query as watching
 from sessionkit.widgets.board import Board, Picture
 from sessionkit.widgets.controls import Control, Field, Switch
 from sessionkit.widgets.store_figure import watched_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SHOWN_KEYS = 12  # lanes, of those that were asked for or else of the newest windows
 _PLACED = ("partition", "key", "window_start_ms", "window_end_ms", "last_ms", "closed", "label")
@@ -78,7 +75,7 @@ class WatchBoard(Board):
         self._follower.join()
 
     @called_as("board.figure()")
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The windows of the chosen keys, as the state had them when it was last read."""
         rows, clocks, noun, said = self._drawn
         return watched_figure(rows, clocks, noun, said, timezone=self._progress.timezone, theme=theme)
@@ -95,8 +92,6 @@ class WatchBoard(Board):
         if self._drawn.noun:
             label = f"{plural(len(self._drawn.rows), self._drawn.noun)} of the stream by key and time"
             self.show_pictures({"stream": Picture(self.figure(theme=self._look.theme), label, zoom="")})
-
-    # ---- inside
 
     def _follow(self) -> None:
         while not self._closing.is_set():

@@ -210,5 +210,4 @@ def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKi
             raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
     names = {twin for name in changed for twin in (name, f"{name}_ms", name.removesuffix("_ms"))}
     kept = {name: value for name, value in values.items() if name not in names}
-    made: WindowKind = make(**kept, **changed)
-    return made
+    return make(**kept, **changed)

@@ -86,8 +86,6 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         cached = between_keys(self._cached(raw, raw, from_ms, to_ms, partition, backward=backward), raw, raw)
         return self._merged(cached, found, from_ms, to_ms, backward=backward, overlooks=True)
 
-    # ---- inside
-
     def _find(
         self, keys: Keys, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:

@@ -188,8 +188,6 @@ class InMemoryStore(BaseStore):
         self._maps = {}
         self._columns.fill(columns, snapshots)
 
-    # ---- inside
-
     def _of(self, partition: int) -> Partition:
         self._check_open()
         partitions = self._partitions

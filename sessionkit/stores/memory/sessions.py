@@ -120,8 +120,6 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         self._check_range(key, key_to, partition)
         return super().backward_fetch(key, key_to, partition=partition)
 
-    # ---- inside
-
     def _check_range(self, key: Any, key_to: Any, partition: int) -> None:
         low, high = (None, None) if key_to is ... else self._key_range(key, key_to)
         if low is not None and high is not None and low > high and self._live(partition).by_time:  # Kafka: only then

@@ -79,8 +79,7 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         raw, state = self._raw(key), self._live(partition)
         if start_ms <= self._expiry_ms(state):
             return None
-        found: StoredWindow | None = state.by_time.get(start_ms, {}).get(raw)
-        return found
+        return state.by_time.get(start_ms, {}).get(raw)
 
     def fetch_step_by_step(
         self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
@@ -107,8 +106,6 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
                 yield from self._while_open([by_key[raw] for raw in by_key.irange(low, high, reverse=backward)])
         finally:
             state.open_reads.remove(read)
-
-    # ---- inside
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

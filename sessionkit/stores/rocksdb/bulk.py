@@ -53,8 +53,6 @@ class PersistentBulkStore(PersistentStore):
             self._put_columns(puts)
             self._note_run(snapshots, puts.aggregates.keys())
 
-    # ---- inside
-
     def _load_at_once(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
         """The windows that `load` gives, from one pass over all rows; None if they must be read one by one."""
         at, values = [], []

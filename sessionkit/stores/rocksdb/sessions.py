@@ -115,8 +115,6 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
         return None if fields is None else fields[-1]
 
-    # ---- inside
-
     def _place(self, key: Any, *times_ms: int) -> Place:
         return session_place(self._raw(key), *times_ms)
 

@@ -105,8 +105,6 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
                     break
                 yield self._stored(row.place, self._fields(row.at, row.raw))
 
-    # ---- inside
-
     def _place(self, key: Any, *times_ms: int) -> Place:
         (start_ms,) = times_ms
         return Place(self._raw(key), start_ms, start_ms)

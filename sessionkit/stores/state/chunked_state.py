@@ -254,10 +254,9 @@ def _of_table(table: pa.Table, of: str, partition: int) -> State:
             aggregates[field.name[len(_AGGREGATE) :]] = column if field.metadata != _PACKED else _unpacked(column)
     partitions = np.full(len(start_ms), partition)
     rows = table[_ROWS].fill_null(-1).to_numpy() if _ROWS in table.column_names else None
-    state: State = COLUMNS[of](
+    return COLUMNS[of](
         _one(table["key"]), partitions, start_ms, start_ms + length_ms, opened_by, closed_by, aggregates, rows
     )
-    return state
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -274,8 +273,7 @@ def _to_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_SMALL) as writer:
         writer.write_table(table)
-    raw: bytes = sink.getvalue().to_pybytes()
-    return raw
+    return sink.getvalue().to_pybytes()
 
 
 def _of_bytes(raw: bytes) -> pa.Table:

@@ -130,8 +130,7 @@ class ColumnState:
         ]
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
         rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])
-        joined: State = COLUMNS[self._of](pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
-        return joined
+        return COLUMNS[self._of](pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
 
 
 def _one_column(first: Any, second: Any) -> Any:

@@ -32,11 +32,9 @@ from sessionkit.views.comparison.groups import (
 from sessionkit.views.html import Pictured
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.records.batch import RecordBatch
     from sessionkit.run import Run
-    from sessionkit.views.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Figure, Theme
 
 
 @answers_calls("comparison")
@@ -136,7 +134,7 @@ class Comparison(Pictured):
         stay = "one stays as it is" if c["same"] == 1 else f"{c['same']:,} stay as they are"
         return [*said, f"Of the {noun}s {stay}; {', '.join(told)}."]
 
-    def figure(self, *, theme: Theme | None = None, most: int = 8) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None, most: int = 8) -> Figure:
         """The windows of the keys that change most, with those before above those after."""
         from sessionkit.views.comparison.figure import comparison_figure
 

@@ -18,13 +18,11 @@ from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_width
-from sessionkit.views.drawing.palettes import Palette
+from sessionkit.views.drawing.palettes import Figure, Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import short_reason
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.windows.contract import SessionKind
 
 
@@ -127,7 +125,7 @@ def shown_names(drawn: Iterable[Drawn]) -> Legend:
     return Legend([each["name"] for each in drawn if each["showlegend"]])
 
 
-def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
+def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> Figure:
     """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
     import plotly.graph_objects as go
 
@@ -141,14 +139,14 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
     return figure
 
 
-def figure_json(figure: go.Figure) -> str:
+def figure_json(figure: Figure) -> str:
     """The figure as plotly.js takes it, without a copy of all of its points first."""
     from plotly.io.json import to_json_plotly
 
     return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
 
 
-def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
+def empty_figure(colours: Palette, heading: Heading, width: int) -> Figure:
     """A heading, with nothing below it."""
     frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
     layout = dressed(colours, frame, heading, Legend())
@@ -201,7 +199,7 @@ def timed_figure(
     *,
     is_bare: bool,
     **layout: Any,
-) -> go.Figure:
+) -> Figure:
     """The figure of traces over event time, with a line where clocks are changed; title and legend of a bare one stand
     beside it."""
     span, look = frame.x_range_ms, dressed(colours, frame, heading, shown_names(drawn))
@@ -320,7 +318,7 @@ def cure(grace_ms: int, missing_ms: int) -> str:
     return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"
 
 
-def still_pictures(figure: Callable[[], go.Figure]) -> dict[str, Any]:
+def still_pictures(figure: Callable[[], Figure]) -> dict[str, Any]:
     """The figure as pictures by their kind, if plotly's renderer makes some ("png", "svg")."""
     from plotly.io import renderers
     from plotly.io.base_renderers import ImageRenderer

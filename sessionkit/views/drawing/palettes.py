@@ -1,11 +1,19 @@
-"""The colours of charts: a palette for each theme, whose status colours any kind of sight tells apart."""
+"""Figures, and their colours: a palette for each theme, whose status colours any kind of sight tells apart."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.base.text import one_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    class Figure(go.Figure):
+        """A figure of plotly, whose package has no types."""
+else:
+    Figure = Any  # plotly is loaded once something is drawn
 
 Theme = Literal["light", "dark"]
 THEMES = ("light", "dark")
@@ -46,7 +54,7 @@ class Options:
 options = Options()
 
 
-__all__ = ["PALETTES", "Palette", "Theme", "fainter", "palette"]
+__all__ = ["PALETTES", "Figure", "Palette", "Theme", "fainter", "palette"]
 
 
 @dataclass(frozen=True)

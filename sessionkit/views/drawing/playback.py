@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.views.drawing.grammar import Frame, legend_top
 from sessionkit.views.drawing.labels import Placement
-from sessionkit.views.drawing.palettes import Palette
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from sessionkit.views.drawing.palettes import Figure, Palette
 
 _VEIL_FROM = 0.6  # rows between the newest one and the curtain: its own mark shows, the next one does not
 _MOST_FRAMES = 240
@@ -22,7 +19,7 @@ _ROOM = 74  # pixels that the slider takes
 
 
 def add_playback(
-    figure: go.Figure, colours: Palette, frame: Frame, placement: Placement, offsets: npt.NDArray[np.int64]
+    figure: Figure, colours: Palette, frame: Frame, placement: Placement, offsets: npt.NDArray[np.int64]
 ) -> None:
     """Adds a curtain in the background's colour whose lower edge moves up, row by row, with a slider and buttons.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,11 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
 from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -108,7 +105,7 @@ class DropCalendar:
         }
         return frame_of(found, self.trace.batch, _TIMES)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The calendar, coloured by the dropped records of each cell; a button colours it by their share."""
         from sessionkit.views.drop_calendar.figure import drop_calendar_figure
 

@@ -23,7 +23,7 @@ from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.palettes import Theme, palette
+from sessionkit.views.drawing.palettes import Figure, Theme, palette
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import Pictured
 from sessionkit.views.scenes.key_rows import partition_code, partition_counts
@@ -32,8 +32,6 @@ from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.suppression.stage import Suppressor
 
 Rows = npt.NDArray[np.int64]
@@ -97,7 +95,7 @@ class Emissions(Pictured):
         first: int | None = None,
         last: int | None = None,
         most: int | None = None,
-    ) -> go.Figure:
+    ) -> Figure:
         """A lane for each window, with a mark for each row of `table()`: update, retraction, final, pending.
 
         Args:

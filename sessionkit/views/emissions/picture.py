@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import Drawn, Outline, empty_figure, lines, marks, shown_names, timed_figure
 from sessionkit.views.drawing.measured_text import text_width
+from sessionkit.views.drawing.palettes import Figure
 from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene
 from sessionkit.views.words import closer_words
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MOST_LETTERS = 14  # of a value beside its mark
 
@@ -35,7 +33,7 @@ KINDS = {
 }
 
 
-def draw_emissions(scene: EmissionScene) -> go.Figure:
+def draw_emissions(scene: EmissionScene) -> Figure:
     """Marks for what was sent and what is pending; lines for how long an answer stood, or is awaited."""
     colours = scene.colours
     if not scene.lanes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from sessionkit.views.drawing.grammar import (
     timed_figure,
 )
 from sessionkit.views.drawing.measured_text import text_width
-from sessionkit.views.drawing.palettes import Theme, palette
+from sessionkit.views.drawing.palettes import Figure, Theme, palette
 from sessionkit.views.drawing.time_axis import time_axis
 from sessionkit.views.lanes.density import Density, SessionDensity, WindowDensity, density, has_too_many
 from sessionkit.views.lanes.marks import (
@@ -52,10 +52,6 @@ from sessionkit.views.scenes.session_scene import SessionLanes, reach_name
 from sessionkit.views.scenes.window_history import size_of
 from sessionkit.views.scenes.window_scene import WindowLanes
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 
 _LEAST_BAR = 12  # pixels of a bar with words in it
 
@@ -255,7 +251,7 @@ def lane_scene(
     return replace(scene, axis=axis.over(scene.x_range_ms[0]))
 
 
-def draw_lanes(scene: Lanes) -> go.Figure:
+def draw_lanes(scene: Lanes) -> Figure:
     """The figure of the lanes."""
     colours = scene.colours
     heading = lanes_heading(scene)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,12 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.explain.life import find_window
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import last_touches
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, span_words
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 
 MOST_NAMED = 40  # of a tree in words
 
@@ -75,7 +71,7 @@ class Lineage(Pictured):
         table = trace.records().filter(mine).drop_columns(["reason"])
         return frame_of(table, trace.batch)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The tree: bars over event time, those below became the one above."""
         from sessionkit.views.lineage.figure import lineage_figure
 

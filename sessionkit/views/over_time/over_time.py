@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,11 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.palettes import Theme
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 @answers_calls("latency")
@@ -74,7 +71,7 @@ class Latency(Pictured):
         }
         return frame_of(found, batch)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The delays as a histogram, beside the smallest that is possible."""
         from sessionkit.views.over_time.figure import latency_figure
 
@@ -146,7 +143,7 @@ class OpenWindows(Pictured):
         }
         return frame_of(found, batch)
 
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> Figure:
         """The number after each record, over stream time."""
         from sessionkit.views.over_time.figure import open_figure
 

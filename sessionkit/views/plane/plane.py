@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from sessionkit.views.drawing.grammar import (
     timed_figure,
 )
 from sessionkit.views.drawing.labels import Placement
-from sessionkit.views.drawing.palettes import Theme, fainter, palette
+from sessionkit.views.drawing.palettes import Figure, Theme, fainter, palette
 from sessionkit.views.drawing.playback import add_playback
 from sessionkit.views.drawing.time_axis import time_axis
 from sessionkit.views.plane.marks import (
@@ -55,10 +55,6 @@ from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane, 
 from sessionkit.views.scenes.window_history import WindowHistory
 from sessionkit.views.scenes.window_scene import MOST_LAYERS, Met, WindowPlane
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 
 _BODY = "window, from its first record on"
 
@@ -281,12 +277,12 @@ def plane_scene(
 class Composed(NamedTuple):
     """A plane's figure, and what it was laid out by."""
 
-    figure: go.Figure
+    figure: Figure
     frame: Frame
     placement: Placement
 
 
-def draw_plane(scene: Plane, *, playback: bool = False) -> go.Figure:
+def draw_plane(scene: Plane, *, playback: bool = False) -> Figure:
     """The figure of a plane, with a slider over the arrivals if `playback`."""
     composed = compose(scene)
     if playback and len(scene.rows):

@@ -161,8 +161,6 @@ class TableBrowser(anywidget.AnyWidget):
         data["text/html"] = self._static()
         return bundle
 
-    # ---- inside
-
     def _answer(self) -> None:
         """Shows the page that is asked for; a question that cannot be answered is refused, and the page stays."""
         asked = self.state

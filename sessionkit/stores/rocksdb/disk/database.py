@@ -89,8 +89,7 @@ class Cursor:
     def value(self) -> bytes:
         """The value of the row it stands on."""
         if self._is_waiting:
-            value: bytes = self._pending.rows[self.key]
-            return value
+            return self._pending.rows[self.key]
         return self._database.call(self.rows.value)
 
     def corrupted(self, got: str) -> StoreCorrupted:
@@ -189,8 +188,7 @@ class Database:
     def get(self, key: bytes) -> bytes | None:
         """The value of this row; None if there is none."""
         if key in self.pending.rows:
-            value: bytes | None = self.pending.rows[key]
-            return value
+            return self.pending.rows[key]
         if self.pending.range_with(key):
             return None
         return self.call(self.rdict.get, key)

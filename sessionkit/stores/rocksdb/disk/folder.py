@@ -156,8 +156,6 @@ class StoreFolder:
         want = "close it there first: a store has one user at a time"
         return StoreLocked(problem(f"store {self.name!r} is open already", str(self.path), want))
 
-    # ---- inside
-
     def _move(self, making: Path) -> None:
         try:
             making.replace(self.path)
