@@ -23,7 +23,6 @@ from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
-from sessionkit.views.emissions.emissions import SuppressBuffer, Suppressed
 from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone
@@ -34,11 +33,12 @@ if TYPE_CHECKING:
 
     from sessionkit.deployed.processor_run import Deployed
     from sessionkit.plan import Plan
+    from sessionkit.suppression.stage import Suppressor
     from sessionkit.trace.trace import Trace
     from sessionkit.views.comparison.comparison import Comparison
     from sessionkit.views.drawing.palettes import Figure, Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
-    from sessionkit.views.emissions.emissions import Emissions
+    from sessionkit.views.emissions.emissions import Emissions, SuppressBuffer
     from sessionkit.views.explain.record import Explanation
     from sessionkit.views.kafka_metrics import Held, Level
     from sessionkit.views.lanes.lanes import Sort
@@ -134,18 +134,19 @@ class Run(Generic[Frame]):
         if self.deployed is not None:
             return tables.forwarded_table(self._outcome, self.deployed.forwarded, old_values=old_values)
         if self.plan._suppression is not None:
-            return self._suppressed.sent
+            return self._suppressed[0]
         self._check_trace()
         return tables.changelog(self._outcome, self.plan._strategy, old_values=old_values)
 
     @cached_property
-    def _suppressed(self) -> Suppressed:
+    def _suppressed(self) -> tuple[Mapping[str, tables.Column], Suppressor]:
+        """(what suppress let go, its buffers)."""
         from sessionkit.suppression.stage import Suppressor
 
         self._check_trace()
         plan: Any = self.plan
         stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
-        return Suppressed(stage.step(tables.changelog(self._outcome, plan._strategy)), stage)
+        return stage.step(tables.changelog(self._outcome, plan._strategy)), stage
 
     def suppress_buffer(self) -> SuppressBuffer:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
@@ -157,11 +158,13 @@ class Run(Generic[Frame]):
             >>> run.suppress_buffer()
             buffer of suppress: 14 results wait; no partition held more than 90 at once
         """
+        from sessionkit.views.emissions.emissions import SuppressBuffer
+
         if self.plan._suppression is None:
             want = 'plan.suppress("until_window_closes"), or plan.suppress("until_time_limit", "10s")'
             raise InvalidArgument(problem("this plan holds no results back", "no suppress", want))
         if self.deployed is None:
-            stage = self._suppressed.stage
+            stage = self._suppressed[1]
             assert stage.waiting is not None
             return SuppressBuffer(stage.most_records, stage.waiting.columns, self)
         buffers = self.deployed.buffers
@@ -175,7 +178,7 @@ class Run(Generic[Frame]):
 
         sent, numbers = np.asarray(self._changelog["partition"]), self._outcome.batch.partitions.tolist()
         if self.deployed is None:
-            return Held(sent, {number: (most, None) for number, most in self._suppressed.stage.most_in_each.items()})
+            return Held(sent, {number: (most, None) for number, most in self._suppressed[1].most_in_each.items()})
         buffers = zip(numbers, self.deployed.buffers, strict=True)
         return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -45,10 +45,8 @@ from sessionkit.run import Run
 from sessionkit.stores.contract import Store
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import picture_bundle
-
-if TYPE_CHECKING:
-    from sessionkit.views.drawing.palettes import Figure, Theme
 
 
 @answers_calls("audit")

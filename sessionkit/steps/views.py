@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +28,15 @@ ADDED_LATER = (*WHOLE, "records-dropped")  # counters that a state of an older v
 Rows = npt.NDArray[np.intp]
 
 
-class View(Protocol):
+class View:
     """Rows made of each step. `left` are the windows that no later record can find; at the end, all that remain."""
 
-    needs_trace: bool
-    needs_values: bool
+    needs_trace, needs_values = True, False
 
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @abstractmethod
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         """The rows of one step, None for none."""
 
@@ -41,13 +45,10 @@ class View(Protocol):
         return None
 
 
-class TableView:
+class TableView(View):
     """Each window once, when it leaves the state."""
 
     needs_trace, needs_values = False, True
-
-    def __init__(self, job: Job) -> None:
-        """Nothing is carried."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return tables.window_table(outcome, left[outcome.is_result[left]])
@@ -58,53 +59,44 @@ class TableView:
 class ChangelogView(View):
     """Results that go downstream, in order."""
 
-    needs_trace, needs_values = True, True
+    needs_values = True
 
     def __init__(self, job: Job) -> None:
-        self._strategy = job.strategy
+        super().__init__(job)
         waits = job.suppression
         self._stage = None if waits is None else Suppressor(waits, job.windows, dict(job.aggregations))
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        sent = tables.changelog(outcome, self._strategy)
+        sent = tables.changelog(outcome, self._job.strategy)
         return sent if self._stage is None else self._stage.step(sent)
 
 
 class RecordsView(View):
     """The trace's records."""
 
-    needs_trace, needs_values = True, False
-
-    def __init__(self, job: Job) -> None:
-        """Nothing is carried."""
-
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return columns_of(trace_of(outcome).records())
 
 
-class DroppedView(RecordsView):
+class DroppedView(View):
     """The records that count in no window."""
 
-    def __init__(self, job: Job) -> None:
-        self._windows = job.windows
-
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(dropped_table(trace_of(outcome), self._windows, missing_grace=False))
+        return columns_of(dropped_table(trace_of(outcome), self._job.windows, missing_grace=False))
 
 
-class TouchedView(RecordsView):
+class TouchedView(View):
     """Each time or sliding window that a record met."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return columns_of(outcome.kept_trace.touched())
 
 
-class WindowsView:
+class WindowsView(View):
     """The trace's windows: each once, when it is absorbed or leaves the state. Its parents are carried."""
 
-    needs_trace, needs_values = True, False
-
     def __init__(self, job: Job) -> None:
+        super().__init__(job)
         self._into, self._absorbed = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
@@ -132,15 +124,15 @@ class WindowsView:
 class EventsView(View):
     """Results that go downstream and dropped records, together, in order of the records."""
 
-    needs_trace, needs_values = True, True
+    needs_values = True
 
     def __init__(self, job: Job) -> None:
-        self._job, self._strategy, self._schema = job, job.strategy, job.schema
+        super().__init__(job)
         self.counts: Counter[str] = Counter()
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         self.counts.update({**counts_of(outcome, self._job), **windows_change(outcome, self._job.windows)})
-        sent = self._fitted(tables.changelog(outcome, self._strategy))
+        sent = self._fitted(tables.changelog(outcome, self._job.strategy))
         dropped = dropped_table(trace_of(outcome), self._job.windows, missing_grace=False)
         if not dropped.num_rows:
             return columns_of(sent)
@@ -152,18 +144,16 @@ class EventsView(View):
 
     def _fitted(self, columns: Mapping[str, Any]) -> pa.Table:
         size = len(columns["offset"])
-        missing = {field.name: pa.nulls(size, field.type) for field in self._schema if field.name not in columns}
-        return fit({**columns, **missing}, self._schema)
+        missing = {field.name: pa.nulls(size, field.type) for field in self._job.schema if field.name not in columns}
+        return fit({**columns, **missing}, self._job.schema)
 
 
-class MetricsView:
+class MetricsView(View):
     """The counters of `Run.metrics()` of each partition, as name and number, to be added up."""
 
-    needs_values = False
-
     def __init__(self, job: Job) -> None:
+        super().__init__(job)
         self.needs_trace = job.strategy == "on_window_close"
-        self._job = job
         self._counts: Counter[str] = Counter()
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:

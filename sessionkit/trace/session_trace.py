@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,6 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import bounds_after, count_updates, grouped
 from sessionkit.trace.trace import Closes, Trace, status_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOT_YET = np.int64(-1)  # no record has closed the window
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,6 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.trace.loops import first_passing, grouped
 from sessionkit.trace.slots import Slots
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Merges(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,6 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import sizes_of_touches, times_of_touches
 from sessionkit.trace.trace import Closes, Trace, status_words, words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 TOUCH = 75, "rows, one for each window of each record"  # bytes of a touch, and what it is to a user
 

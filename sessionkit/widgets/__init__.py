@@ -167,7 +167,6 @@ def _in_notebook() -> bool:
 
 
 def _check_installed() -> None:
-    missing = [name for name in ("anywidget",) if find_spec(name) is None]
-    if missing:
+    if find_spec("anywidget") is None:
         what = "widgets need a package that is not installed"
-        raise WidgetsUnavailable(problem(what, ", ".join(missing), install("notebook")))
+        raise WidgetsUnavailable(problem(what, "anywidget", install("notebook")))

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,7 @@ from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_w
 from sessionkit.views.drawing.palettes import Figure, Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import short_reason
-
-if TYPE_CHECKING:
-    from sessionkit.windows.contract import SessionKind
-
+from sessionkit.windows.contract import SessionKind
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,6 @@ from sessionkit.views.scenes.key_rows import partition_code, partition_counts
 from sessionkit.views.tables import frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    from sessionkit.suppression.stage import Suppressor
 
 Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]
@@ -272,13 +269,6 @@ def _lanes(
         for window in order
     )
     return np.array([order[row] for row in rows], np.int64), lanes
-
-
-class Suppressed(NamedTuple):
-    """What suppress let go, and its buffers."""
-
-    sent: Mapping[str, Column]
-    stage: Suppressor
 
 
 @answers_calls("buffer")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +15,8 @@ from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing
 from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, Size, Span
 from sessionkit.views.scenes.scene import Lanes, Plane
+from sessionkit.windows.contract import SessionKind
 from sessionkit.windows.missing_grace import missing_grace_ms
-
-if TYPE_CHECKING:
-    from sessionkit.windows.contract import SessionKind
 
 
 @dataclass(frozen=True)
