@@ -294,9 +294,6 @@ class Plan:
 
         Args:
             clock: times in ms, or a function that tells them, in place of the clock of the deployment.
-        Raises:
-            InvalidArgument: the restarts are not rows of the records, or a used store is to be rebuilt from its
-                changelog.
         """
         from sessionkit.deployed import lives as of_lives  # most runs need none of this
         from sessionkit.deployed.deployment import checked_clock, checked_restarts
@@ -411,11 +408,7 @@ class Plan:
         return tuple(dict.fromkeys((*columns_read(self._aggregations), *(name for name in more if name is not None))))
 
     def _check(self) -> None:
-        """Refuses a plan that is not complete.
-
-        Raises:
-            InvalidArgument: it has no windows or no aggregation.
-        """
+        """Refuses a plan that is not complete."""
         windows = self._complete_windows
         if windows.trailing_only and self._strategy != "on_window_close":
             want = '.emit("on_window_close"); leave out trailing_only for updates'
@@ -438,11 +431,7 @@ class Plan:
 
     @property
     def _complete_windows(self) -> WindowKind:
-        """The windows of the plan.
-
-        Raises:
-            InvalidArgument: it has none yet.
-        """
+        """The windows of the plan."""
         if self.windows is None:
             want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))'
             raise InvalidArgument(problem("the plan has no windows", repr(self), want))
@@ -637,11 +626,7 @@ def group_by_key(
 
 
 def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:
-    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round.
-
-    Raises:
-        InvalidArgument: neither is a plan, or both are.
-    """
+    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round."""
     if isinstance(data, Plan) and not isinstance(plan, Plan):
         plan, data = data, plan
     if not isinstance(plan, Plan) or isinstance(data, Plan):

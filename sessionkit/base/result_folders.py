@@ -71,11 +71,7 @@ class Results:
         self._known: dict[tuple[int, int, int], File] = {}
 
     def check(self) -> None:
-        """Refuses a folder in which files of the user are in the way.
-
-        Raises:
-            InvalidArgument: the user's files, with their names.
-        """
+        """Refuses a folder in which files of the user are in the way."""
         with self.writing(self.folder):
             found = sorted(each.name for each in self.folder.iterdir()) if self.folder.is_dir() else []
             others = [name for name in found if not _ASIDE.fullmatch(name)]
@@ -115,11 +111,7 @@ class Results:
                 path.rmdir()
 
     def write(self, name: str, write: Write) -> None:
-        """Has `write` make `name`, a path below the names, where nobody looks yet.
-
-        Raises:
-            WriteFailed: the disk is full, read-only or broken.
-        """
+        """Has `write` make `name`, a path below the names, where nobody looks yet."""
         with self.writing(self.folder / name):
             path = self._aside / "new" / name
             path.parent.mkdir(parents=True, exist_ok=True)

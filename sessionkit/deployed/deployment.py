@@ -278,14 +278,7 @@ class Commits:
 
 
 def checked_restarts(restarts: object, count: int | None = None) -> tuple[Restart, ...]:
-    """The restarts of a run over `count` records, or over any number; a row alone means "disk".
-
-    Raises:
-        InvalidArgument: they are not rows of the records, rising, or of an unknown kind.
-    Example:
-        >>> checked_restarts([17, (40, "changelog")], 100)
-        (Restart(row=17, kind='disk'), Restart(row=40, kind='changelog'))
-    """
+    """The restarts of a run over `count` records, or over any number; a row alone means "disk"."""
     found: list[Restart] = []
     for each in restarts if isinstance(restarts, Iterable) else (None,):
         row, *kind = each if isinstance(each, tuple) and each else (each,)

@@ -90,11 +90,7 @@ def _last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]
 
 
 def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:
-    """The keys that `Plan.run` was given, as they are inside; `of_all_keys` was asked for beside them.
-
-    Raises:
-        InvalidArgument: no list of keys, an empty one, or something that only a run of all keys takes.
-    """
+    """The keys that `Plan.run` was given, as they are inside; `of_all_keys` was asked for beside them."""
     list_of_keys(keys)
     if is_spark_frame(data):
         want = 'plan.run(df).of("ada"), or leave keys= out'

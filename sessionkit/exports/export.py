@@ -76,11 +76,7 @@ class Target(Generic[W, A]):
         aggregations: tuple[tuple[str, Aggregation], ...],
         suppression: Suppression | None = None,
     ) -> None:
-        """Refuses windows, aggregations and a suppress that this export does not know.
-
-        Raises:
-            NotBuilt: with the system and what it is written for.
-        """
+        """Refuses windows, aggregations and a suppress that this export does not know."""
         kind = type(windows)
         if kind in self.missing:
             name, nearest = self.missing[kind]

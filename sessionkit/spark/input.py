@@ -52,12 +52,7 @@ class SparkInput:
 
     @classmethod
     def _over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
-        """Checks the plan against the columns; nothing runs yet.
-
-        Raises:
-            InvalidArgument: the plan does not name a partition and an offset column.
-            MissingColumn: a column that it names is not there.
-        """
+        """Checks the plan against the columns; nothing runs yet."""
         source = plan.source
         if source.sort == "timestamp":
             want = 'partition= and offset= with sort=True, or local records: df.orderBy("at").toPandas()'
@@ -181,11 +176,7 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
 
 
 def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *, takes_format: bool = False) -> None:
-    """Refuses options that only records read in this process can have.
-
-    Raises:
-        NotBuilt: with what does the same on Spark.
-    """
+    """Refuses options that only records read in this process can have."""
     for name, way in _WAYS.items():
         value = getattr(source, name)
         if value not in _READ_ANYWHERE and not (takes_format and name == "format"):
@@ -198,13 +189,7 @@ def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *
 
 
 def check_built(plan: Plan, df: Any, deployment: object = None, store: object = None) -> None:
-    """Refuses what does not run on Spark, batch or stream.
-
-    Raises:
-        UnsupportedData: not a DataFrame of `pyspark.sql`.
-        NotBuilt: a deployment, a store, or idle partitions.
-        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
-    """
+    """Refuses what does not run on Spark, batch or stream."""
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):

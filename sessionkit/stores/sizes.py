@@ -30,8 +30,6 @@ def value_bytes(value: Any) -> int:
 def byte_count(text: str, name: str) -> int:
     """The number of bytes that a text such as "10MB" or "512 kB" names; a kB has 1,024.
 
-    Raises:
-        InvalidArgument: it names none.
     Example:
         >>> byte_count("10MB", "caching"), byte_count("512 B", "caching")
         (10485760, 512)

@@ -79,11 +79,7 @@ def suppression(
     max_bytes: int | None,
     when_full: WhenFull | None,
 ) -> Suppression | None:
-    """The arguments of `Plan.suppress`, checked.
-
-    Raises:
-        InvalidArgument: a time limit without a time, a time without a limit, or a size that is none.
-    """
+    """The arguments of `Plan.suppress`, checked."""
     if until is None:
         given = {"wait": wait, "max_records": max_records, "max_bytes": max_bytes, "when_full": when_full}
         if named := ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None):

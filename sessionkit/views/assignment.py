@@ -64,8 +64,6 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_ro
         timezone: in which bounds are told; None tells them in milliseconds.
         earlier_rows: how many records of earlier runs are in each window that a store held, -1 where it does not know.
             They come before those of this run; where they are not known, rows and position are null.
-    Raises:
-        InvalidArgument: windows of this kind overlap, so that a record can be in several.
     """
     if do_overlap(windows):
         want = 'sessions, or windows that do not overlap: sk.TimeWindows(size="1h", grace="5m")'

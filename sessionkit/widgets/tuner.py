@@ -43,14 +43,7 @@ class Count(NamedTuple):
 
 
 class Tuner:
-    """Records that are run again under each setting that is tried.
-
-    Example:
-        >>> tuner = Tuner(waves, flights)
-        >>> tuner.set(grace="2h")
-        >>> tuner.plan.windows, tuner.counts()[0].name
-        (SessionWindows(inactivity_gap="1h", grace="2h"), 'sessions')
-    """
+    """Records that are run again under each setting that is tried."""
 
     def __init__(self, plan: Plan, data: Any) -> None:
         plan._check()
@@ -130,8 +123,6 @@ def ladder(value_ms: int, around_ms: int, span: tuple[Duration, Duration] | None
         around_ms: without a span: the ladder goes from a thirtieth of this to thirty times as much; a grace from 0.
         span: the shortest and the longest.
         name: of the setting, for an error.
-    Raises:
-        InvalidArgument: the span is none, or ends before it starts.
     Example:
         >>> ladder(0, 60_000, ("0s", "30s"), "grace")[:3]
         [0, 1, 2]

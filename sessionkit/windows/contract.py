@@ -197,11 +197,7 @@ def do_overlap(windows: WindowKind) -> bool:
 
 
 def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKind:
-    """Windows like these, with some parameters changed; a length is changed by either of its names.
-
-    Raises:
-        InvalidArgument: they have no such parameter, or cannot be so.
-    """
+    """Windows like these, with some parameters changed; a length is changed by either of its names."""
     make, values = windows.arguments()
     known = list(inspect.signature(make).parameters)
     for name in changed:

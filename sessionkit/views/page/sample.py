@@ -129,12 +129,7 @@ def _stretch(trace: Trace, own: npt.NDArray[np.intp], size: int, reach_ms: int) 
 
 
 def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
-    """Refuses a run whose decisions the page's engine cannot make again.
-
-    Raises:
-        NotBuilt: windows of another kind, a deployment, or windows that were there before the run.
-        InvalidData: times that are no exact numbers in JavaScript.
-    """
+    """Refuses a run whose decisions the page's engine cannot make again."""
     what, want = f"{call} cannot recompute this run in the browser", ""
     parameters = windows.arguments()[1]
     if type(windows) not in (SessionWindows, TimeWindows):

@@ -182,9 +182,6 @@ def sliding_structure(
     `slot` is -1 for a record to be skipped; `stair` is the stream time of the record's partition with the record in it.
     Of the windows that were there before, those that end more than twice the time difference before the close time
     can be left out: no record reaches them.
-
-    Raises:
-        NumberOverflow: a window would end after the last time there is.
     """
     check_reach(int(times.max(where=slot >= 0, initial=0)), time_difference_ms + 1, "time_difference")
     records = SlidingRecords(slot, times, stair, time_difference_ms, grace_ms)
