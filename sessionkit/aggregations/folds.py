@@ -12,7 +12,7 @@ import pyarrow as pa
 from sessionkit.aggregations.accumulators import LOOPS, Rows, Spans
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.decisions import COPIED, OPENED
-from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, problem, shorten
+from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import PythonObjects
 from sessionkit.records.frames import python_objects
 from sessionkit.trace.trace import Merges
@@ -305,8 +305,6 @@ def make_fold(
         kept = (loaded if isinstance(loaded, pa.Array) else pa.array(loaded.tolist())).type
         if not pa.types.is_struct(kept):  # no value tells the type, but what a store holds does
             column = pa.nulls(len(column), kept.value_type if pa.types.is_list(kept) else kept)
-    try:
+    what = f"{aggregation.code} found a number that does not fit into 64 bits"
+    with errors_as(NumberOverflow, what, "cast the column to float", pa.ArrowInvalid):  # unsigned, from 2**63 on
         return CompiledFold(aggregation, column, loaded, described)
-    except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on
-        what = f"{aggregation.code} found a number that does not fit into 64 bits"
-        raise NumberOverflow(problem(what, shorten(error, 120), "cast the column to float")) from error

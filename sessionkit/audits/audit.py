@@ -84,7 +84,7 @@ class Audit:
             "expected": len(self._expected_results),
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
-            "waiting": self._waiting_count,
+            "waiting": sum(self._verdicts.get(id) == LOST for id in self._waiting),
             "dropped_records": sum(self.run.metrics()[name] for name in ("records-dropped", "dropped-expired")),
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
@@ -250,11 +250,6 @@ class Audit:
         names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
         columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
         return tables.frame_of(columns, self.expected._outcome.batch)
-
-    @property
-    def _waiting_count(self) -> int:
-        """How many of the lost results the emit interval still holds back at the end."""
-        return sum(self._verdicts.get(id) == LOST for id in self._waiting)
 
     @cached_property
     def _held_final_count(self) -> int:

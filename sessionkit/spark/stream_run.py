@@ -8,7 +8,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -43,14 +43,6 @@ Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
 
 _RECORDS = "dropped records"  # the view "dropped" with each record as it came
-
-
-class _Target(NamedTuple):
-    """Some rows and columns of the events, and the function that writes them."""
-
-    rows: str
-    names: list[str]
-    put: Write
 
 
 @answers_calls("run", elsewhere=(Run, "plan.run(data)"))
@@ -312,7 +304,7 @@ class StreamRun(SparkInput):
         """A function that writes a micro-batch to each sink, and with dropped records the records as they came."""
         views = {view: _RECORDS if view == "dropped" else view for view in sinks}
         spark = self._frame.sparkSession
-        targets = [_Target(*self._rows_of(views[view]), _writer(sinks[view], checkpoint, spark)) for view in sinks]
+        targets = [(*self._rows_of(views[view]), _writer(sinks[view], checkpoint, spark)) for view in sinks]
         return _to_each(targets, self._form, self.plan._complete_windows.close_lag_ms)
 
     def _written_names(self, view: str) -> list[str]:
@@ -356,7 +348,9 @@ def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
     return folder
 
 
-def _to_each(targets: list[_Target], form: SparkForm | None, close_lag_ms: int) -> Write:
+def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm | None, close_lag_ms: int) -> Write:
+    """Writes some rows and columns of the events by each of these functions."""
+
     def write(events: DataFrame, number: int) -> None:
         if len(targets) > 1:  # or each would ask for the whole micro-batch again
             events.persist()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.text import plural
-from sessionkit.errors import StoreCorrupted, problem, shorten
+from sessionkit.errors import StoreCorrupted, errors_as, problem
 from sessionkit.stores.contract import COLUMNS, SessionColumns, Snapshot
 from sessionkit.stores.state.column_state import ColumnState, State
 from sessionkit.stores.typed_bytes import pack_value, unpack_value
@@ -268,9 +268,6 @@ def _to_bytes(table: pa.Table) -> bytes:
 
 
 def _of_bytes(raw: bytes) -> pa.Table:
-    try:
+    causes = (pa.ArrowException, OSError)
+    with errors_as(StoreCorrupted, "a chunk of a state cannot be read", "a chunk as it was written", causes):
         return pa.ipc.open_stream(raw).read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise StoreCorrupted(
-            problem("a chunk of a state cannot be read", shorten(error), "a chunk as it was written")
-        ) from error
