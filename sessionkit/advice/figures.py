@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.base.durations import about, show_duration
+from sessionkit.base.durations import MINUTE, about, show_duration
 from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
@@ -79,7 +79,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
     title = f"A grace of {about(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, left=100)
     at, least = suggestion.grace_ms, float(shares.min(initial=1))
-    limit = max(2 * at, 60_000)
+    limit = max(2 * at, MINUTE)
     least = min(least, suggestion.keep, 0.999)
     room = 0.08 * (1 - least)
     chosen = {"color": colours.line, "width": 3}

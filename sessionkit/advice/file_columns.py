@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.moments import DAY_MS
+from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.pandas_columns import is_a_value
@@ -51,7 +51,7 @@ class Column:
     @property
     def has_only_days(self) -> bool:
         """True if all times are midnights."""
-        return self.times_ms is not None and not (self.times_ms % DAY_MS).any()
+        return self.times_ms is not None and not (self.times_ms % DAY).any()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import MAX_DURATION_MS, enough_ms, show_duration
+from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, enough_ms, show_duration
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
@@ -71,14 +71,13 @@ class Replay:
         return self._batches[with_null]
 
 
-_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 ROUND_MS = (
     0,
-    *(seconds * _SECOND for seconds in (1, 2, 5, 10, 15, 30)),
-    *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
-    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * _DAY for days in (1, 2, 3, 7, 14, 30, 60, 90, 180)),
-    *(365 * _DAY * 2**power for power in range(27)),
+    *(seconds * SECOND for seconds in (1, 2, 5, 10, 15, 30)),
+    *(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * DAY for days in (1, 2, 3, 7, 14, 30, 60, 90, 180)),
+    *(365 * DAY * 2**power for power in range(27)),
 )
 
 

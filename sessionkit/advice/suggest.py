@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sessionkit.advice.replay import Replay, order_advice
 from sessionkit.base.calls import answers_calls, called_as
-from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
+from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
@@ -30,7 +30,7 @@ CURVE_POINTS = 33
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
 EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
-BURST_MS = 60_000  # what lies closer together is a burst, not a visit
+BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _empty_valleys(pauses: npt.NDArray[np.int64]) -> list[Valley]:
 
 def _rounded(ms: float) -> int:
     """To two digits and a bit: nobody types 19,191,408 ms, and the valley is not so sharp."""
-    for unit in (86_400_000, 3_600_000, 60_000, 1_000):
+    for unit in (DAY, HOUR, MINUTE, SECOND):
         if ms >= 10 * unit:
             return round(ms / unit) * unit
         if ms >= unit:
@@ -311,7 +311,7 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
     replay = Replay.of(plan, data)
     tried: dict[int, float] = {}
     grace_ms = _smallest_grace_ms(plan, replay, keep, tried)
-    for each_ms in np.linspace(0, max(2 * grace_ms, 60_000), CURVE_POINTS).astype(int).tolist():
+    for each_ms in np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist():
         _share(plan, replay, each_ms, tried)
     graces = np.array(sorted(tried), np.int64)
     return GraceSuggestion(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.arrays import Longs
+from sessionkit.base.durations import HOUR, MINUTE, show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.drawing.palettes import Figure, Palette, Theme, palette
@@ -17,15 +17,15 @@ from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
 BARS = 96  # about 10 pixels each
 PLOT_HEIGHT = 300
 STEPS_MS = (
-    *(1, 10, 100, 1_000, 10_000, 60_000, 300_000, 900_000),
-    *(hours * 3_600_000 for hours in (1, 3, 6, 12, 24)),
+    *(1, 10, 100, 1_000, 10_000, MINUTE, 300_000, 900_000),
+    *(hours * HOUR for hours in (1, 3, 6, 12, 24)),
 )
 
 
 def audit_figure(
     title: str,
     subtitle: Sequence[str],
-    ends_ms: npt.NDArray[np.int64],
+    ends_ms: Longs,
     verdicts: Sequence[str],
     known: Sequence[str],
     *,
@@ -58,9 +58,7 @@ def audit_figure(
     return figure
 
 
-def _bars(
-    verdict: str, bins: npt.NDArray[np.int64], count: npt.NDArray[np.int64], step_ms: int, colours: Palette, total: int
-) -> Any:
+def _bars(verdict: str, bins: Longs, count: Longs, step_ms: int, colours: Palette, total: int) -> Any:
     import plotly.graph_objects as go
 
     colour, shape = {
@@ -83,6 +81,6 @@ def _bars(
     )
 
 
-def _step_ms(ends_ms: npt.NDArray[np.int64]) -> int:
+def _step_ms(ends_ms: Longs) -> int:
     span = int(np.ptp(ends_ms)) if len(ends_ms) else 0
     return next((step for step in STEPS_MS if span <= BARS * step), STEPS_MS[-1] * -(-span // (BARS * STEPS_MS[-1])))

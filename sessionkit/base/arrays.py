@@ -7,11 +7,15 @@ whether they were given something of it. That takes a fresh process a fifth of a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBERS = {
     **{getattr(pa, name)(): np.dtype(name) for name in ("int8", "int16", "int32", "int64", "float32", "float64")},

@@ -17,15 +17,16 @@ Duration = str | dt.timedelta | np.timedelta64 | Literal[0]  # any other number 
 INT64_MAX = 2**63 - 1
 # Half of the range: a stream time of -1 minus a gap and a grace of this size still cannot wrap.
 MAX_DURATION_MS = 2**62
-_SHOWN = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000  # in ms
+_SHOWN = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", 1))
 # How people write each unit, in any case. "M" alone is a month to some and a minute to others.
 _NAMES_OF_UNITS = (
     (1, ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds")),
-    (1_000, ("s", "sec", "secs", "second", "seconds")),
-    (60_000, ("m", "min", "mins", "minute", "minutes")),
-    (3_600_000, ("h", "hr", "hrs", "hour", "hours")),
-    (86_400_000, ("d", "day", "days")),
-    (604_800_000, ("w", "wk", "wks", "week", "weeks")),
+    (SECOND, ("s", "sec", "secs", "second", "seconds")),
+    (MINUTE, ("m", "min", "mins", "minute", "minutes")),
+    (HOUR, ("h", "hr", "hrs", "hour", "hours")),
+    (DAY, ("d", "day", "days")),
+    (7 * DAY, ("w", "wk", "wks", "week", "weeks")),
 )
 UNITS_MS = {name: ms for ms, names in _NAMES_OF_UNITS for name in names}
 _MILLISECOND = dt.timedelta(milliseconds=1)
@@ -213,7 +214,7 @@ def enough_ms(ms: int) -> int:
         >>> show_duration(enough_ms(165_722_537))
         '1 d 22 h 3 min'
     """
-    step_ms = next((step for least, step in ((3_600_000, 60_000), (60_000, 1_000)) if ms >= least), 1)
+    step_ms = next((step for least, step in ((HOUR, MINUTE), (MINUTE, SECOND)) if ms >= least), 1)
     return -(-ms // step_ms) * step_ms
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.durations import DAY
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 Moment = int | str | dt.date | np.datetime64  # a datetime is a date; timestamps of Arrow are taken, too
@@ -29,10 +30,9 @@ class Timezone(str):
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
-DAY_MS = 86_400_000
-_WEEK_MS = 7 * DAY_MS  # no zone changes its clocks twice in a week
+_WEEK_MS = 7 * DAY  # no zone changes its clocks twice in a week
 _LAST_MS = 253_402_128_000_000  # two days before the year 10000
-SHORT_HISTORY_MS = 30 * DAY_MS  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+SHORT_HISTORY_MS = 30 * DAY  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 _BEFORE_ALL = -(2**62)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?")
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")

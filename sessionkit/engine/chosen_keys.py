@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.idle_partitions import with_idle_ticks
@@ -25,9 +26,6 @@ from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
 from sessionkit.trace.slots import NO_REJECTIONS
 from sessionkit.windows.contract import WindowKind
-
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Rows(NamedTuple):
@@ -49,7 +47,7 @@ class PartitionSoFar:
         self._waiting_ms = [np.empty(0, np.int64)] * sets  # their windows close when stream time is larger
 
     def needed_rows(
-        self, timestamp_ms: Numbers, rejected: npt.NDArray[np.uint8] | None, mine: Iterable[Mask]
+        self, timestamp_ms: Longs, rejected: npt.NDArray[np.uint8] | None, mine: Iterable[Flags]
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The rows of the next part that each set of keys needs, rising: its records and their ticks.
 
@@ -72,7 +70,7 @@ class PartitionSoFar:
             wanted[closing] = True
             yield np.flatnonzero(wanted)
 
-    def _closing(self, number: int, times_ms: Numbers, stair: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+    def _closing(self, number: int, times_ms: Longs, stair: Longs, before_ms: int) -> npt.NDArray[np.intp]:
         """The first row that passes each instant of a set, whose newest records have these times."""
         last_ms = self._windows.last_instants_ms(times_ms)
         limit_ms = last_ms + np.minimum(self._windows.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
@@ -83,7 +81,7 @@ class PartitionSoFar:
         return at[is_passed]
 
 
-def _last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+def _last_rises(stream_time_ms: Longs, before_ms: int) -> npt.NDArray[np.intp]:
     """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
     rises = np.diff(stream_time_ms, prepend=before_ms) > 0
     return np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))

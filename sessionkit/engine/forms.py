@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import FixedColumns, SessionColumns
@@ -15,8 +15,6 @@ from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Decided, DecidedSessions, Feed
 
-Times = npt.NDArray[np.int64]
-
 
 class SessionRun:
     """One run of a kind of window of which a store holds sessions."""
@@ -24,7 +22,7 @@ class SessionRun:
     def __init__(self, windows: WindowKind, retention_ms: int) -> None:
         self._windows, self._retention_ms = windows, retention_ms
 
-    def loads_before_ms(self, stream_time_ms: Times) -> Times:
+    def loads_before_ms(self, stream_time_ms: Longs) -> Longs:
         """The end before which all sessions are loaded, as they become final at this stream time."""
         return stream_time_ms - self._windows.close_lag_ms
 
@@ -84,7 +82,7 @@ class WindowRun:
     def __init__(self, windows: WindowKind, retention_ms: int) -> None:
         self._windows = windows
 
-    def loads_before_ms(self, stream_time_ms: Times) -> Times:
+    def loads_before_ms(self, stream_time_ms: Longs) -> Longs:
         """The start before which all windows are loaded, as they become final at this stream time."""
         windows = self._windows
         # a window is closed when its last instant lies before the close time
@@ -142,7 +140,7 @@ class WindowRun:
         return decided.missed_count
 
 
-def offsets_at(batch: RecordBatch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def offsets_at(batch: RecordBatch, rows: Longs) -> Longs:
     """Offsets of the records at `rows`, without counting through all records where there is one partition only."""
     if batch.given_offset is not None or len(batch.partitions) != 1:
         return batch.offset[rows]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, show_duration
 from sessionkit.errors import InvalidArgument, problem
 
-_UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1}
+_UNITS_MS = {"day": DAY, "hour": HOUR, "minute": MINUTE, "second": SECOND, "millisecond": 1}
 _JAVA = {"day": "Days", "hour": "Hours", "minute": "Minutes", "second": "Seconds", "millisecond": "Millis"}
 _LARGEST_INT = 2**31 - 1
 _MOST_FLINK_DAYS = 999_999

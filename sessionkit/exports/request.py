@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.durations import DAY, Duration, show_duration
 from sessionkit.base.text import is_visible, one_of, plural, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.export import Target
@@ -31,7 +31,7 @@ _READ_AS = {
     "boolean": "true or false",
 }
 # Room for stream time to jump where only finals are sent; Kafka's own changelogs keep a day more, too.
-JUMP_MS = 86_400_000
+JUMP_MS = DAY
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import numpy_array
+from sessionkit.base.arrays import Flags, Longs, numpy_array
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
 from sessionkit.records.keys import key_bytes
@@ -83,7 +83,7 @@ def not_after(partition: int, offset: int, before: int, *, row: int | None = Non
     return InvalidData(problem("offsets must increase within a partition", got, want or IN_ORDER))
 
 
-def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:
+def _integers(column: pa.ChunkedArray, name: str, what: str) -> Longs:
     if not pa.types.is_integer(column.type):
         number = f", or number what it names: pandas.factorize(df[{name!r}])[0]" if what == "partition" else ""
         raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it" + number))
@@ -99,9 +99,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
     return numbers
 
 
-def placed_by_key(
-    source: Source, keys: pa.Array, key: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def placed_by_key(source: Source, keys: pa.Array, key: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Longs]:
     """Codes of partitions, and their numbers, where no column names them."""
     if source.partitions is None:
         return np.zeros(len(key), np.int32), np.zeros(1, np.int64)
@@ -109,7 +107,7 @@ def placed_by_key(
     return by_key[key], np.arange(source.partitions)  # code -1 (a null key) takes the last one, partition 0
 
 
-def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], Longs]:
     """Codes of the partitions in the column `name`, and their numbers."""
     numbers = _integers(table[name], name, "partition")
     if not len(numbers):
@@ -121,9 +119,7 @@ def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], np
     return places.astype(np.int32), seen.astype(np.int64)
 
 
-def take_partition_times(
-    timestamp_ms: npt.NDArray[np.int64], bad: npt.NDArray[np.bool_], partition: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int64], int]:
+def take_partition_times(timestamp_ms: Longs, bad: Flags, partition: npt.NDArray[np.int32]) -> tuple[Longs, int]:
     """The times, with the greatest one so far in its partition for each record that has none; and of how many.
 
     Source:
@@ -140,9 +136,7 @@ def take_partition_times(
     return times, int(has_none.sum())
 
 
-def offsets_in(
-    table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64] | None:
+def offsets_in(table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: Longs) -> Longs | None:
     """The offsets in the plan's column, which must rise within each partition; None where it names none."""
     if source.offset is None:
         return None

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE, REASONS
-from sessionkit.base.durations import grace_with, lacked, show_duration
+from sessionkit.base.durations import MINUTE, grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
@@ -74,7 +75,7 @@ class Findings:
         )
 
     @property
-    def missed_start_ms(self) -> npt.NDArray[np.int64] | None:
+    def missed_start_ms(self) -> Longs | None:
         """The start of the window that each of `late` missed; None for sessions."""
         return None if self.of_sessions else self.run._outcome.kept_trace.missed.start_ms[:: self._step]
 
@@ -84,7 +85,7 @@ class Findings:
         return as_arrow(self.run.dropped(missing_grace=self.weighs_all))
 
     @cached_property
-    def missing_ms(self) -> npt.NDArray[np.int64]:
+    def missing_ms(self) -> Longs:
         """The grace that each of `late` lacked."""
         if not self.of_sessions:
             return self.run._outcome.kept_trace.missing_ms[:: self._step]
@@ -219,9 +220,8 @@ def pictures(run: Run) -> str:
 
 SHOWN_DROPS = 200
 SHOWN_KEYS = 10
-_MINUTE_MS = 60_000
 GRACE_STEPS_MS = tuple(
-    minutes * _MINUTE_MS for minutes in (1, 2, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 360, 720, 1_440, 2_880, 10_080)
+    minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 360, 720, 1_440, 2_880, 10_080)
 )
 
 

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.arrays import Longs
+from sessionkit.base.durations import DAY, MINUTE, SECOND, show_duration
 from sessionkit.base.text import escape_html, percent, plural
 from sessionkit.errors import shorten
-from sessionkit.report.sessions import LENGTHS_MS, SIZES, Bin, Group, Numbers, Sessions, at_most, bins
+from sessionkit.report.sessions import LENGTHS_MS, SIZES, Bin, Group, Sessions, at_most, bins
 from sessionkit.views.words import clock, zone_named
-
-_MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 
 
 class Bar(NamedTuple):
@@ -61,12 +60,12 @@ def show_length(ms: int) -> str:
         >>> show_length(1_234), show_length(3_723_456), show_length(90_061_000)
         ('1 s 234 ms', '1 h 2 min 3 s', '1 d 1 h 1 min')
     """
-    step = _MINUTE_MS if ms >= _DAY_MS else 1_000 if ms >= _MINUTE_MS else 1
+    step = MINUTE if ms >= DAY else SECOND if ms >= MINUTE else 1
     return show_duration((ms + step // 2) // step * step)
 
 
 def tiles(cells: Iterable[tuple[str, str, str]], label: str, *, bad: Sequence[str] = ()) -> str:
-    """Numbers in large letters, each with its name and a remark; those named in `bad` stand out."""
+    """Longs in large letters, each with its name and a remark; those named in `bad` stand out."""
     inner = "".join(
         f"<div class='tile{' bad' if name in bad else ''}'><b>{escape_html(number)}</b><span>{name}</span>"
         f"<small>{escape_html(words)}</small></div>"
@@ -166,7 +165,7 @@ def _first_ones(sessions: Sessions, files: Mapping[str, str]) -> str:
     keys, nouns, has_length = sessions.trace.keys, f"{sessions.noun}s", sessions.have_lengths
     names = ["key", "start", "end", *(["length"] if has_length else []), "records"]
 
-    def listed(by: Numbers) -> str:
+    def listed(by: Longs) -> str:
         rows: list[list[Cell]] = [
             [
                 shorten(keys[int(sessions.key[place])].as_py()),

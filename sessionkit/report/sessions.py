@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Longs
+from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND
 from sessionkit.base.result_columns import shown_key
 from sessionkit.plan import Plan
 from sessionkit.report.written import as_arrow
@@ -20,15 +22,11 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
 
-Numbers = npt.NDArray[np.int64]
-
-DAY_MS = 86_400_000
 MOST_DAYS = 366  # rows of one table; of a longer time the months are shown, then the years
-SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 LENGTHS_MS = (
     *(0, 10, 100, SECOND, 10 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE),
     *(hours * HOUR for hours in (1, 2, 4, 8)),
-    *(days * DAY_MS for days in (1, 2, 7, 30, 90, 365, 3_650)),
+    *(days * DAY for days in (1, 2, 7, 30, 90, 365, 3_650)),
 )
 SIZES = (1, 2, *(step * 10**power for power in range(18) for step in (5, 10, 20)))
 
@@ -44,12 +42,12 @@ class Bin(NamedTuple):
 class Group(NamedTuple):
     """Sessions that belong together, as columns: a row for each group that has a session or a dropped record."""
 
-    code: Numbers
-    sessions: Numbers
-    records: Numbers
-    dropped: Numbers
-    median_ms: Numbers
-    longest_ms: Numbers
+    code: Longs
+    sessions: Longs
+    records: Longs
+    dropped: Longs
+    median_ms: Longs
+    longest_ms: Longs
 
 
 @dataclass(frozen=True)
@@ -78,27 +76,27 @@ class Sessions:
         return tables.table_rows(self.run._outcome)
 
     @cached_property
-    def key(self) -> Numbers:
+    def key(self) -> Longs:
         """The place of each session's key among the keys of the run."""
         return self.run._outcome.window_columns.key[self._rows].astype(np.int64)
 
     @cached_property
-    def start_ms(self) -> Numbers:
+    def start_ms(self) -> Longs:
         """The time of the first record of each session."""
         return self.run._outcome.window_columns.start_ms[self._rows]
 
     @cached_property
-    def end_ms(self) -> Numbers:
+    def end_ms(self) -> Longs:
         """The time of the last record of each session."""
         return self.run._outcome.window_columns.end_ms[self._rows]
 
     @cached_property
-    def length_ms(self) -> Numbers:
+    def length_ms(self) -> Longs:
         """From the first record to the last."""
         return self.end_ms - self.start_ms
 
     @cached_property
-    def records(self) -> Numbers:
+    def records(self) -> Longs:
         return self.trace.sizes[self._rows]
 
     def __len__(self) -> int:
@@ -134,7 +132,7 @@ class Sessions:
         own = self.trace.accepted & (not self.have_lengths)  # a record of several windows counts on a day of its own
         times = np.concatenate([self.start_ms, batch.timestamp_ms[lost], batch.timestamp_ms[own]])
         local = pc.local_timestamp(pa.array(times, pa.timestamp("ms", batch.timezone)))
-        days = (np.asarray(local.cast(pa.int64())) // DAY_MS).astype("datetime64[D]").astype(f"datetime64[{unit}]")
+        days = (np.asarray(local.cast(pa.int64())) // DAY).astype("datetime64[D]").astype(f"datetime64[{unit}]")
         named, code = np.unique(days, return_inverse=True)
         code, of_lost, of_own = np.split(code, [len(self), len(self) + int(lost.sum())])
         dropped, records = (np.bincount(each, minlength=len(named)) for each in (of_lost, of_own))
@@ -142,7 +140,7 @@ class Sessions:
             records = np.bincount(code, weights=self.records, minlength=len(named))
         return np.datetime_as_string(named).tolist(), self._grouped(code, dropped, records)
 
-    def _grouped(self, code: Numbers, dropped: Numbers, records: Numbers) -> Group:
+    def _grouped(self, code: Longs, dropped: Longs, records: Longs) -> Group:
         size = len(dropped)
         sessions = np.bincount(code, minlength=size)
         in_order = self.length_ms[np.lexsort((self.length_ms, code))]
@@ -176,7 +174,7 @@ class Sessions:
         days, group = self.by_day
         return pa.table({"day": pa.array(days, pa.string()), **self._numbers(group)})
 
-    def _numbers(self, group: Group) -> dict[str, Numbers]:
+    def _numbers(self, group: Group) -> dict[str, Longs]:
         columns = {f"{self.noun}s": group.sessions, "records": group.records, "dropped": group.dropped}
         return columns | ({"median_ms": group.median_ms, "longest_ms": group.longest_ms} if self.have_lengths else {})
 
@@ -186,12 +184,12 @@ def are_sessions(plan: Plan) -> bool:
     return plan._complete_windows.holds == "sessions"
 
 
-def at_most(values: Numbers, share: float) -> int:
+def at_most(values: Longs, share: float) -> int:
     """The smallest of the values that this share of them does not exceed."""
     return int(np.sort(values)[max(0, int(np.ceil(share * len(values))) - 1)])
 
 
-def bins(values: Numbers, edges: Sequence[int]) -> list[Bin]:
+def bins(values: Longs, edges: Sequence[int]) -> list[Bin]:
     """How many of the values, none of which is below the first edge, lie between neighbouring edges.
 
     From the first that has some to the last; what is empty right behind the first edge itself is left out.

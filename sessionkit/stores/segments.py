@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.durations import MINUTE, Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
 
 SEGMENT_COUNT = 3  # Kafka's default: two of them span the retention, the third is being filled
-MIN_INTERVAL_MS = 60_000
+MIN_INTERVAL_MS = MINUTE
 
 
 @dataclass(frozen=True)

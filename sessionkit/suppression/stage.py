@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Column, joined, repeated, taken
+from sessionkit.base.arrays import Column, Flags, Longs, joined, repeated, taken
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import plural
@@ -23,7 +22,6 @@ from sessionkit.trace.loops import grouped
 from sessionkit.windows.contract import WindowKind
 
 FIXED_BYTES = 8 + RECORD_BYTES  # of each entry: the time that it lies at, and where its record was
-Numbers = npt.NDArray[np.int64]
 
 
 # What follows the key in the bytes of a windowed one, by what a store of the windows holds.
@@ -42,7 +40,7 @@ def windowed_key(key: Any, start_ms: int, end_ms: int, holds: str) -> bytes:
     return key_bytes(key) + b"".join(time.to_bytes(8, "big") for time in TIMES[holds](start_ms, end_ms))
 
 
-def ranks_of_windows(keys: pa.Array, code: Numbers, start_ms: Numbers, end_ms: Numbers, holds: str) -> Numbers:
+def ranks_of_windows(keys: pa.Array, code: Longs, start_ms: Longs, end_ms: Longs, holds: str) -> Longs:
     """The place of each of these windows in the order of the bytes of its windowed key; `code` is into `keys`."""
     times = TIMES[holds](start_ms, end_ms)
     if pa.types.is_integer(keys.type) or _stay_in_order(keys, end_ms):
@@ -55,13 +53,13 @@ def ranks_of_windows(keys: pa.Array, code: Numbers, start_ms: Numbers, end_ms: N
     return ranks
 
 
-def _stay_in_order(keys: pa.Array, end_ms: Numbers) -> bool:
+def _stay_in_order(keys: pa.Array, end_ms: Longs) -> bool:
     """Whether keys that are followed by times keep their order: no key goes on with what times begin with."""
     has_nul = pc.any(pc.match_substring(keys.cast(pa.large_binary()), b"\0")).as_py()
     return not has_nul and int(end_ms.max(initial=0)) < 2**56
 
 
-def _big_endian(times_ms: Numbers) -> pa.Array:
+def _big_endian(times_ms: Longs) -> pa.Array:
     raw = pa.py_buffer(times_ms.astype(">i8").tobytes())
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(times_ms), [None, raw]).cast(pa.large_binary())
 
@@ -148,7 +146,7 @@ class Waiting(NamedTuple):
     """Results that wait: their rows of the changelog, by partition in the order in which they go out, with places."""
 
     columns: Mapping[str, Column]
-    place_ms: Numbers
+    place_ms: Longs
 
 
 class Suppressor:
@@ -161,7 +159,7 @@ class Suppressor:
         self._settings, self._windows = settings, windows
         # what is made of several parts is there, even if what is shown of it is null
         self._can_be_null = all(len(aggregation.parts) < 2 for aggregation in aggregations.values())
-        self._state: dict[int, Numbers] = {}  # of each partition, as `suppress_rows` has it
+        self._state: dict[int, Longs] = {}  # of each partition, as `suppress_rows` has it
         self.waiting: Waiting | None = None
 
     @property
@@ -206,13 +204,13 @@ class Suppressor:
     def _partition(
         self,
         partition: int,
-        mine: Numbers,
+        mine: Longs,
         carried: int,
         rows: _Rows,
-        place: Numbers,
-        held: Numbers,
-        key_place: Numbers,
-    ) -> tuple[int, Numbers, Numbers]:
+        place: Longs,
+        held: Longs,
+        key_place: Longs,
+    ) -> tuple[int, Longs, Longs]:
         settings = self._settings
         state = self._state.setdefault(partition, np.array([-1, 0, 0, 0]))
         state[[WAITING, SENT]] = 0
@@ -225,12 +223,12 @@ class Suppressor:
         )  # fmt: skip
         return full, sent[: state[SENT]], sent_at[: state[SENT]]
 
-    def _wait(self, columns: Mapping[str, Column], held: Numbers, place: Numbers, rank: Numbers) -> None:
+    def _wait(self, columns: Mapping[str, Column], held: Longs, place: Longs, rank: Longs) -> None:
         keys = np.flatnonzero(held != NOT_HELD)
         keys = keys[np.lexsort((rank[keys], place[keys], np.asarray(columns["partition"])[held[keys]]))]
         self.waiting = Waiting(taken(columns, held[keys]), place[keys])
 
-    def _out(self, columns: Mapping[str, Column], row: Numbers, after: Numbers) -> dict[str, Column]:
+    def _out(self, columns: Mapping[str, Column], row: Longs, after: Longs) -> dict[str, Column]:
         order = np.argsort(after, kind="stable")
         row, after = row[order], after[order]
         shown = taken(columns, row)
@@ -247,7 +245,7 @@ class _Rows:
         self,
         columns: Mapping[str, Column],
         settings: Suppression,
-        silent: npt.NDArray[np.bool_],
+        silent: Flags,
         holds: str,
     ) -> None:
         start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
@@ -262,7 +260,7 @@ class _Rows:
         self.silent = silent
 
 
-def _numbered(*columns: Numbers) -> tuple[Numbers, Numbers]:
+def _numbered(*columns: Longs) -> tuple[Longs, Longs]:
     """(the number of each row's values, a row for each number)."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -274,12 +272,12 @@ def _numbered(*columns: Numbers) -> tuple[Numbers, Numbers]:
     return number, rows
 
 
-def _are_null(results: Mapping[str, Column]) -> npt.NDArray[np.bool_]:
+def _are_null(results: Mapping[str, Column]) -> Flags:
     """True for each row of which all results are null: an aggregate that is none."""
     return np.logical_and.reduce([_is_null(column) for column in results.values()])
 
 
-def _is_null(column: Column) -> npt.NDArray[np.bool_]:
+def _is_null(column: Column) -> Flags:
     if not isinstance(column, np.ndarray):
         return np.asarray(column.is_null())
     if column.dtype != object:
@@ -287,7 +285,7 @@ def _is_null(column: Column) -> npt.NDArray[np.bool_]:
     return np.array([value is None for value in column.tolist()], np.bool_)
 
 
-def _whole(parts: list[Numbers]) -> Numbers:
+def _whole(parts: list[Longs]) -> Longs:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 

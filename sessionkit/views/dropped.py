@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import arrow_array, arrow_table, texts
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, texts
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -48,8 +47,8 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, *, missing_grace: bo
 
 def dropped_rows(
     records: pa.Table,
-    late: npt.NDArray[np.bool_] | None = None,
-    missing_ms: npt.NDArray[np.int64] | None = None,
+    late: Flags | None = None,
+    missing_ms: Longs | None = None,
     grace_ms: int = 0,
 ) -> pa.Table:
     """The dropped ones of the trace's records, those of a task's clock left out, as they have no reason.
@@ -78,9 +77,7 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, *, missing_grace: bool)
     return rows.filter(pc.is_valid(rows["reason"]))
 
 
-def _with_grace(
-    rows: pa.Table, late: npt.NDArray[np.bool_], missing_ms: npt.NDArray[np.int64], grace_ms: int
-) -> pa.Table:
+def _with_grace(rows: pa.Table, late: Flags, missing_ms: Longs, grace_ms: int) -> pa.Table:
     """Two columns more: the grace that the late ones lacked, and one that is enough for them."""
     for name, column in (("missing_grace_ms", missing_ms), ("enough_grace_ms", missing_ms + grace_ms)):
         rows = rows.append_column(name, arrow_array(column, ~late))

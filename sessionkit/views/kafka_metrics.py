@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.decisions import BAD_TIME, REPLAYED
+from sessionkit.base.durations import MINUTE
 from sessionkit.base.text import one_of
 from sessionkit.deployed.processor_run import Deployed, Look
 from sessionkit.trace.trace import Trace
 
-Times = npt.NDArray[np.int64]
 Level = Literal["info", "debug"]
 LEVELS = get_args(Level)
 THREAD = "sessionkit-StreamThread-1"
@@ -22,7 +23,7 @@ NODE = "KSTREAM-AGGREGATE-0000000002"  # behind a source and a store without nam
 SUPPRESS_NODE, SUPPRESS_STORE = "KTABLE-SUPPRESS-0000000003", "KTABLE-SUPPRESS-STATE-STORE-0000000004"  # behind that
 DROPPED = "dropped-records-total"
 TASK_GROUP, NODE_GROUP = "stream-task-metrics", "stream-processor-node-metrics"
-RATE_MS, LEAST_MS = 60_000, 30_000  # metrics.num.samples of metrics.sample.window.ms; and one of them
+RATE_MS, LEAST_MS = MINUTE, 30_000  # metrics.num.samples of metrics.sample.window.ms; and one of them
 
 
 class Metric(NamedTuple):
@@ -40,12 +41,12 @@ class Metric(NamedTuple):
 class Held(NamedTuple):
     """Which partitions suppress sent results of, and the most that each buffer held: results, and bytes if known."""
 
-    sent: npt.NDArray[np.int64]
+    sent: Longs
     most: Mapping[int, tuple[int, int | None]]
 
 
 def kafka_metrics(
-    trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: Level, held: Held | None = None
+    trace: Trace, finals: Longs, deployed: Deployed | None, level: Level, held: Held | None = None
 ) -> pa.Table:
     """A row for each metric of each task, from a run's decisions and the partition of each final result."""
     one_of("level", level, LEVELS)
@@ -89,7 +90,7 @@ def _of_task(task_id: str, dropped: int, rate: float | None) -> Iterator[Metric]
         yield Metric(name, TASK_GROUP, "info", THREAD, task_id, None, value)
 
 
-def _lateness_ms(trace: Trace, code: int, clock_ms: Times | None) -> Times:
+def _lateness_ms(trace: Trace, code: int, clock_ms: Longs | None) -> Longs:
     """How far each record of a partition was behind the newest before it, in the last minute if there is a clock.
 
     Source:
@@ -99,11 +100,11 @@ def _lateness_ms(trace: Trace, code: int, clock_ms: Times | None) -> Times:
     own = np.flatnonzero((trace.batch.partition == code) & ~rejected)
     times = trace.batch.timestamp_ms[own]
     first_ms = trace.first_stream_time_ms[code]
-    behind: Times = np.maximum.accumulate(np.maximum(times, first_ms)) - times
+    behind: Longs = np.maximum.accumulate(np.maximum(times, first_ms)) - times
     return behind if clock_ms is None else behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
 
 
-def _lateness(task_id: str, behind_ms: Times) -> Iterator[Metric]:
+def _lateness(task_id: str, behind_ms: Longs) -> Iterator[Metric]:
     average = most = None
     if len(behind_ms):
         average, most = float(behind_ms.mean()), float(behind_ms.max())
@@ -118,9 +119,7 @@ def _of_suppress(task_id: str, sent: int, most: tuple[int, int | None]) -> Itera
         yield Metric(name, "stream-state-metrics", "debug", THREAD, task_id, SUPPRESS_STORE, value)
 
 
-def _of_node(
-    task_id: str, finals: int, looks: list[Look] | None, clock_ms: npt.NDArray[np.int64] | None
-) -> Iterator[Metric]:
+def _of_node(task_id: str, finals: int, looks: list[Look] | None, clock_ms: Longs | None) -> Iterator[Metric]:
     """What the node that aggregates counts: by the names of the release, and by those of KIP-825."""
     rate = average = most = None
     if looks is not None and clock_ms is not None:
@@ -136,9 +135,7 @@ def _of_node(
         yield from (Metric(name, NODE_GROUP, "debug", THREAD, task_id, NODE, value) for name, value in values.items())
 
 
-def _rate(
-    clock_ms: npt.NDArray[np.int64] | None, at: npt.NDArray[np.intp], counts: npt.NDArray[np.float64]
-) -> float | None:
+def _rate(clock_ms: Longs | None, at: npt.NDArray[np.intp], counts: Floats) -> float | None:
     """Events a second in the last minute of the clock; a run shorter than half a minute counts as half a minute."""
     if clock_ms is None or not len(clock_ms):
         return None

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import arrow_array, arrow_table, joined, repeated, taken, texts
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, joined, repeated, taken, texts
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
@@ -151,7 +151,7 @@ def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Colu
 
 def _sent(
     outcome: Outcome,
-    at: npt.NDArray[np.int64],
+    at: Longs,
     what: pa.Array,
     key: pa.Array,
     start_ms: Column,
@@ -199,7 +199,7 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
 
 
 def _replaced(
-    outcome: Outcome, running: Mapping[str, Column], touch: npt.NDArray[np.int64], row: npt.NDArray[np.int32]
+    outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: npt.NDArray[np.int32]
 ) -> dict[str, Column]:
     """The value that each forwarded row replaces: that after `touch`, or (-1) the one that its window was loaded with.
 
@@ -211,9 +211,7 @@ def _replaced(
     return _with_nulls(joined(running, first), place, place == NO_VALUE)
 
 
-def _with_nulls(
-    columns: Mapping[str, Column], rows: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_]
-) -> dict[str, Column]:
+def _with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:
     """The columns with these rows, and null where a row is missing."""
     return {
         name: np.where(missing, np.array(None, object), column[rows])
@@ -243,7 +241,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
     return _sent(outcome, at, what, key, start_ms, end_ms, results, trace.newest_ms[live], old)
 
 
-def _touch_before(window: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def _touch_before(window: npt.NDArray[np.int32]) -> Longs:
     """For each touch the one before it of the same window, -1 for none."""
     order = np.argsort(window, kind="stable")
     before = np.full(len(window), -1)

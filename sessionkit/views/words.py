@@ -20,8 +20,8 @@ from sessionkit.base.decisions import (
     REPLAYED,
     TICK,
 )
-from sessionkit.base.durations import show_duration
-from sessionkit.base.moments import DAY_MS, SHORT_HISTORY_MS, show_time
+from sessionkit.base.durations import DAY, show_duration
+from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
@@ -88,7 +88,7 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
 def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     """A sentence where windows of whole days begin at another hour of the run's zone than midnight."""
     latest_ms, step_ms = int(batch.timestamp_ms.max(initial=-1)), windows.advance_ms
-    if step_ms is None or step_ms % DAY_MS or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
+    if step_ms is None or step_ms % DAY or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
         return []
     begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
     if begins == "00:00":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sessionkit.advice.replay import Replay
 from sessionkit.advice.sweep import Sweep, sweep_replay
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.run import Run
@@ -17,14 +17,13 @@ from sessionkit.stores.contract import EmitStrategy
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.tables import sent_count
 
-_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 # Lengths that a person would choose, in ms: a step of a slider is a step of this ladder.
 LADDER_MS = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500),
-    *(count * _SECOND for count in (1, 2, 3, 5, 10, 15, 20, 30, 45)),
-    *(count * _MINUTE for count in (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)),
-    *(count * _HOUR for count in (2, 3, 4, 5, 6, 8, 10, 12, 16)),
-    *(count * _DAY for count in (1, 2, 3, 5, 7, 14, 28, 56, 91, 182, 364)),
+    *(count * SECOND for count in (1, 2, 3, 5, 10, 15, 20, 30, 45)),
+    *(count * MINUTE for count in (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)),
+    *(count * HOUR for count in (2, 3, 4, 5, 6, 8, 10, 12, 16)),
+    *(count * DAY for count in (1, 2, 3, 5, 7, 14, 28, 56, 91, 182, 364)),
 )
 _AROUND = 30  # a slider reaches so many times below and above the value it starts from
 _KEPT_RUNS = 4
@@ -93,7 +92,7 @@ class Tuner:
         """What settings around the current ones cost: a grid of the first and the last length of the windows."""
         names = [*self.settings]
         chosen = names if len(names) <= 2 else [names[0], names[-1]]
-        longest = max(self.settings.values()) or _HOUR
+        longest = max(self.settings.values()) or HOUR
         values = {
             f"{name}_ms": [
                 ms for ms in _near(self.settings[name], self.settings[name] or longest) if self._can_be(name, ms)

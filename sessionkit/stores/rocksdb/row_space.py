@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.stores.rocksdb.disk.database import Cursor, Database
 from sessionkit.stores.segments import Segments
@@ -85,9 +85,7 @@ class RowSpace:
             return None
         return self.segment(partition, self.segments.id_of(place.time_ms)) + BY_KEY + self.layout.by_key(place)
 
-    def around_key(
-        self, partition: npt.NDArray[np.int64], places: PlaceColumns, *, index: bool = False
-    ) -> tuple[Bytes, Bytes]:
+    def around_key(self, partition: Longs, places: PlaceColumns, *, index: bool = False) -> tuple[Bytes, Bytes]:
         """The bytes before and behind the key in `row`, or in `index_row`, for many places: a line for each."""
         by_time = self.time_ordered and not index
         before, behind = self.layout.around_key(places, by_time)
@@ -103,7 +101,7 @@ class RowSpace:
         before, behind = self.layout.widths(self.time_ordered)
         return _PREFIX + self.time_ordered + before, behind
 
-    def from_around_key(self, before: Bytes, behind: Bytes) -> tuple[npt.NDArray[np.int64], PlaceColumns]:
+    def from_around_key(self, before: Bytes, behind: Bytes) -> tuple[Longs, PlaceColumns]:
         """(partitions, places) of rows that hold values."""
         partition = np.ascontiguousarray(before[:, 1:5]).view(">u4").reshape(-1).astype(np.int64)
         times = self.layout.from_around_key(before[:, _PREFIX + self.time_ordered :], behind, self.time_ordered)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot, no_columns, rows_of
@@ -122,9 +122,7 @@ class ColumnState:
         self._loaded = np.zeros(len(self), np.bool_)
 
     def _joined(self, first: State, second: State) -> State:
-        numbers: list[npt.NDArray[np.int64]] = [
-            np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)
-        ]
+        numbers: list[Longs] = [np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)]
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
         rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])
         return COLUMNS[self._of](pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)

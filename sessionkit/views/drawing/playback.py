@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sessionkit.base.arrays import Longs
 from sessionkit.views.drawing.grammar import Frame, legend_top
 from sessionkit.views.drawing.labels import Placement
 from sessionkit.views.drawing.palettes import Figure, Palette
@@ -18,9 +16,7 @@ _STEP_MS = 450
 _ROOM = 74  # pixels that the slider takes
 
 
-def add_playback(
-    figure: Figure, colours: Palette, frame: Frame, placement: Placement, offsets: npt.NDArray[np.int64]
-) -> None:
+def add_playback(figure: Figure, colours: Palette, frame: Frame, placement: Placement, offsets: Longs) -> None:
     """Adds a curtain in the background's colour whose lower edge moves up, row by row, with a slider and buttons.
 
     Rows only ever add above, so the past is the picture below the curtain: one shape moves, and labels whose row has
@@ -66,7 +62,7 @@ def _buttons(colours: Palette, frame: Frame) -> dict[str, Any]:
     return {"type": "buttons", "showactive": False, "buttons": buttons, **place, **look}
 
 
-def _slider(colours: Palette, frame: Frame, stops: list[int], offsets: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _slider(colours: Palette, frame: Frame, stops: list[int], offsets: Longs) -> dict[str, Any]:
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     steps = [{"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops]
     place = {"x": 0, "len": 1, "y": -(frame.bottom - 6) / frame.plot_height, "yanchor": "top", "pad": {"t": 0, "b": 0}}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, ClockChanges, clock_changes, show_time
 from sessionkit.base.text import escape_label
 from sessionkit.trace.trace import Trace
@@ -21,7 +21,6 @@ from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.words import clock as spoken_clock
 from sessionkit.views.words import zone_named
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 ROUND_MS = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500),
     *(count * SECOND for count in (1, 2, 5, 10, 15, 30)),
@@ -75,15 +74,15 @@ def _far_apart(low_ms: float, high_ms: float) -> list[int]:
 Coordinates = list[float | int | None]
 
 WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
-_MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
+_MOST_AHEAD_MS = 366 * DAY  # of what a picture shows behind the newest record
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
 # elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
 _ELAPSED = (
     (5_000, 1, "ms"),
     (300_000, 1_000, "seconds"),
-    (6 * 3_600_000, 60_000, "minutes"),
-    (4 * 86_400_000, 3_600_000, "hours"),
-    (SHORT_HISTORY_MS, 86_400_000, "days"),
+    (6 * HOUR, MINUTE, "minutes"),
+    (4 * DAY, HOUR, "hours"),
+    (SHORT_HISTORY_MS, DAY, "days"),
 )
 _STEPS = (*(each for each in ROUND_MS if each < DAY), *(days * DAY for days in (1, 2, 7, 14)))
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)

@@ -6,10 +6,11 @@ import datetime as dt
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Floats, Longs
+from sessionkit.base.durations import DAY, HOUR
 from sessionkit.base.moments import clock_changes, show_time
-from sessionkit.views.drawing.time_axis import DAY, HOUR, WHOLE_MINUTE
+from sessionkit.views.drawing.time_axis import WHOLE_MINUTE
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -28,10 +29,10 @@ class Calendar(NamedTuple):
 
     unit: str  # what a cell is: "hour" or "day"
     timezone: str  # by whose clock
-    edges_ms: npt.NDArray[np.int64]
+    edges_ms: Longs
     names: list[str]  # of each cell, as a sentence says it
-    row: npt.NDArray[np.int64]
-    column: npt.NDArray[np.int64]
+    row: Longs
+    column: Longs
     row_ticks: Ticks
     column_ticks: Ticks
     row_title: str
@@ -40,7 +41,7 @@ class Calendar(NamedTuple):
     column_count: int
     skipped: list[tuple[int, int, str]]  # row, column and name of what no clock showed
 
-    def cell_of(self, times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def cell_of(self, times_ms: Longs) -> Longs:
         """The cell of each time, -1 for those outside."""
         cell = np.searchsorted(self.edges_ms, times_ms, side="right") - 1
         return np.where(cell < len(self.names), cell, -1)
@@ -111,7 +112,7 @@ def _weeks_by_weekday(low_ms: int, high_ms: int, timezone: str) -> Calendar:
     )
 
 
-def _edges(found_ms: npt.NDArray[np.int64], low_ms: int, high_ms: int) -> npt.NDArray[np.int64]:
+def _edges(found_ms: Longs, low_ms: int, high_ms: int) -> Longs:
     """Of these moments those from the last one that is not after the span's start to the first behind it."""
     found = np.unique(found_ms)
     first = int(np.searchsorted(found, low_ms, side="right")) - 1
@@ -177,9 +178,7 @@ class UsualTime(NamedTuple):
     record_share: float
 
 
-def usual_time(
-    times_ms: npt.NDArray[np.int64], dropped: npt.NDArray[np.bool_], low_ms: int, high_ms: int, timezone: str
-) -> UsualTime | None:
+def usual_time(times_ms: Longs, dropped: Flags, low_ms: int, high_ms: int, timezone: str) -> UsualTime | None:
     """When most drops happen, if that is at the same hours, or on the same days, again and again.
 
     Of all stretches of hours and groups of days it is the one that most parts drops from other records.
@@ -207,9 +206,7 @@ def usual_time(
     return found if per_day.max() <= MOST_OF_ONE_DAY * per_day.sum() else None
 
 
-def _most_parted(
-    records: npt.NDArray[np.float64], drops: npt.NDArray[np.float64], *, with_weekdays: bool
-) -> UsualTime | None:
+def _most_parted(records: Floats, drops: Floats, *, with_weekdays: bool) -> UsualTime | None:
     best: UsualTime | None = None
     most = -np.inf
     for days, name in (_EVERY_DAY, *(_GROUPS if with_weekdays else ())):

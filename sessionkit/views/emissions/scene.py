@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import about
+from sessionkit.base.durations import HOUR, MINUTE, about
 from sessionkit.base.moments import cut_time
 from sessionkit.base.text import escape_label, one_of, plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
@@ -29,7 +29,7 @@ MOST_LANES = 12
 MOST_COLUMNS = 32  # some 25 pixels each: an answer and the one that it takes back stand side by side
 MOST_MARKS = 120  # over stream time, of a picture that was not told how many windows to show
 # from a span in ms on, so many letters of a time are told
-_PRECISE_TO = ((2 * 3_600_000, len("2025-01-13 05:14")), (2 * 60_000, len("2025-01-13 05:14:31")))
+_PRECISE_TO = ((2 * HOUR, len("2025-01-13 05:14")), (2 * MINUTE, len("2025-01-13 05:14:31")))
 FAR = 3  # what closes later than so many times the shown span after now is drawn at the edge
 COLUMN = 1_000  # a column of arrivals, in the units of its axis
 COLUMNS = TimeAxis(

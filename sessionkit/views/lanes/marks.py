@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import lacked
+from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.drawing.measured_text import Heading, text_width
@@ -143,7 +143,7 @@ def _left_out(scene: Lanes) -> list[str]:
     notes = []
     if board.is_part:
         why = ", the part with the most to see" if board.was_chosen else ""
-        end_ms = board.last_ms + ((board.last_ms + 1) % 60_000 == 0)  # a whole minute is said as such
+        end_ms = board.last_ms + ((board.last_ms + 1) % MINUTE == 0)  # a whole minute is said as such
         span = f"{scene.axis.show(board.first_ms)} to {scene.axis.show(end_ms)}"
         notes += [f"shown: {span}{why} ({', '.join(scene.counted(board))})", "start=, end= show others"]
     if board.sort is not None and len(board.lanes) > 1:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import DAY
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
@@ -193,7 +194,7 @@ TITLE_LENGTH = 120
 MOST_NAMED = 3  # of the keys that are left out
 MOST_TO_SEE = ": the key with most to see, and as many others, drawn at random, as there is room for"
 AT_THEIR_TIME = "Each record keeps the stream time at which it arrived among all of them."
-_AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
+_AHEAD_MS = 2 * 366 * DAY  # of what a clock shows behind the newest record
 
 
 class Page:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE, MERGED
-from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.durations import DAY, HOUR, INT64_MAX, MINUTE, SECOND
 from sessionkit.base.moments import clock_changes
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem
@@ -24,7 +24,6 @@ Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=Trace)
 
 SORTS = ("drops", "merges", "activity", "key")
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROOMY = 8  # windows a lane that can be told apart, with their numbers
 _LENGTHS = 24  # windows that cannot grow, side by side: hours of a day
 # spans that a part is chosen from: a day is a better part than 25 hours
