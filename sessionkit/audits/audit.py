@@ -46,12 +46,12 @@ from sessionkit.stores.contract import Store
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
 from sessionkit.views.drawing.palettes import Figure, Theme
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 
 
 @answers_calls("audit")
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Audit:
+class Audit(Pictured):
     """A plan in a deployment, compared with the same plan on a store that forgets nothing.
 
     Example:
@@ -210,9 +210,6 @@ class Audit:
 
     def __repr__(self) -> str:
         return "\n".join(self.words())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
     # ---- how it is found
 

@@ -7,15 +7,16 @@ recorder; `is_late` is its one late rule, which its processor and its kernel ask
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.stores.contract import Store
+from sessionkit.stores.contract import Store, StoredWindow
 from sessionkit.windows.feed import Decided, DecidedSessions, Feed
 from sessionkit.windows.processor import Aggregates, EmitSchedule, Processor
 
@@ -148,6 +149,42 @@ class WindowKind(Protocol):
 
     def code(self) -> str:
         """The Python expression that makes them, as a plan shows it."""
+
+
+class OfOneLength:
+    """What is the same for every kind whose windows have one length, and are known by their start."""
+
+    noun = "window"
+    holds = "windows"
+    is_ever_closed = True
+    inclusive_end: ClassVar[bool]
+    grace_ms: int
+
+    @property
+    @abstractmethod
+    def reach_ms(self) -> int:
+        """How far after its time a record's windows can end."""
+
+    @property
+    def close_lag_ms(self) -> int:
+        """Time that is subtracted from stream time to get the close time."""
+        return self.grace_ms
+
+    def ends_ms(self, starts_ms: Times) -> Times:
+        """The ends of windows that start at these times."""
+        return starts_ms + (self.reach_ms - self.inclusive_end)
+
+    def last_instant_ms(self, stored: StoredWindow, /) -> int:
+        """The last time that lies in a stored window."""
+        return stored.window_start_ms + self.reach_ms - 1
+
+    def forgets_in_words(self) -> str:
+        """Words for when a window is forgotten: after it was closed."""
+        return "a window is closed before it is forgotten"
+
+    def code(self) -> str:
+        """The Python expression that makes them."""
+        return f"sk.{self!r}"
 
 
 class SessionKind(WindowKind, Protocol):

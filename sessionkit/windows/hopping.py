@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,17 @@ from sessionkit.base.process import check_room
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import window_kind
+from sessionkit.windows.contract import OfOneLength, Times, window_kind
 from sessionkit.windows.feed import Decided, Feed
 from sessionkit.windows.hopping_by_slot import goes_by_slot, run_by_slot
 from sessionkit.windows.hopping_kernel import Lengths, missed_touches, run_by_record, time_touches, window_is_late
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
 
-Times = TypeVar("Times", int, npt.NDArray[np.int64])
-
 
 @window_kind
 @answers_names("sk.TimeWindows")
 @dataclass(frozen=True, init=False)
-class TimeWindows(metaclass=AnswersNames):
+class TimeWindows(OfOneLength, metaclass=AnswersNames):
     """Windows of one length that start at the multiples of `advance`; the start is in the window, the end is not.
 
     Without `advance` they are tumbling: each record is in exactly one. With a smaller one they are hopping and overlap.
@@ -53,14 +51,11 @@ class TimeWindows(metaclass=AnswersNames):
     advance_ms: int
     grace_ms: int
 
-    noun = "window"
-    holds = "windows"
     reach_name = "size"
     not_in_kafka = None
     takes_null_values = True
     inclusive_end = False
     trailing_only = False
-    is_ever_closed = True
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
     @called_as('sk.TimeWindows(size="1h", grace="5m")')
@@ -86,15 +81,6 @@ class TimeWindows(metaclass=AnswersNames):
         if self.size_ms + self.grace_ms > MAX_DURATION_MS:
             got = f"{self.size_ms + self.grace_ms} ms"
             raise InvalidArgument(problem("size and grace together must be at most 2**62 ms", got, "shorten one"))
-
-    def ends_ms(self, starts_ms: Times) -> Times:
-        """The ends of windows that start at these times."""
-        return starts_ms + self.size_ms
-
-    @property
-    def close_lag_ms(self) -> int:
-        """Time that is subtracted from stream time to get the close time."""
-        return self.grace_ms
 
     @property
     def reach_ms(self) -> int:
@@ -135,10 +121,6 @@ class TimeWindows(metaclass=AnswersNames):
         """Windows that end before this are met by no later record, whatever the retention."""
         return stream_time_ms - self.grace_ms + 1
 
-    def last_instant_ms(self, stored: StoredWindow, /) -> int:
-        """The last time that lies in a stored window."""
-        return stored.window_start_ms + self.size_ms - 1
-
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> TimeProcessor:
         """The record-at-a-time processor of one partition."""
         return TimeProcessor(self, aggregates, cast(WindowStore, store), partition, **options)
@@ -170,18 +152,10 @@ class TimeWindows(metaclass=AnswersNames):
         advance = {} if self.advance_ms == self.size_ms else {"advance_ms": self.advance_ms}
         return TimeWindows, {"size_ms": self.size_ms, **advance, "grace_ms": self.grace_ms}
 
-    def forgets_in_words(self) -> str:
-        """Words for when a window is forgotten: after it was closed."""
-        return "a window is closed before it is forgotten"
-
     def in_words(self) -> str:
         """The parameters as a person says them."""
         advance = "" if self.advance_ms == self.size_ms else f"advance {show_duration(self.advance_ms)}, "
         return f"size {show_duration(self.size_ms)}, {advance}grace {show_duration(self.grace_ms)}"
-
-    def code(self) -> str:
-        """The Python expression that makes them."""
-        return f"sk.{self!r}"
 
     def __repr__(self) -> str:
         advance = "" if self.advance_ms == self.size_ms else f'advance="{duration_code(self.advance_ms)}", '

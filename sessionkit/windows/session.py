@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,12 @@ from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import SessionStore, Store, StoredSession
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import Bounds, Longs, window_kind
+from sessionkit.windows.contract import Bounds, Longs, Times, window_kind
 from sessionkit.windows.feed import DecidedSessions, Feed
 from sessionkit.windows.missing_grace import missing_grace_of_key
 from sessionkit.windows.processor import Aggregates, Processor
 from sessionkit.windows.session_drive import drive_sessions
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
-
-Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
 
 @window_kind

@@ -21,7 +21,7 @@ import sessionkit as sk
 import sessionkit.spark.checkpoint  # registers itself
 from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch
 from sessionkit.stores import HOLDS, READ_ONLY_KINDS, STORE_KINDS, Snapshot, store_class, store_kinds
-from sessionkit.stores.cache.contract import CachedSessions, CachedWindows
+from sessionkit.stores.cache.sessions import CachedSessions, CachedWindows
 from sessionkit.stores.contract import RESTARTS, PlanStore, SessionStore, WindowStore
 from tests.contract.examples import sqlite_store  # registers itself
 from tests.contract.stores_model import MACHINES, listed, opened

@@ -9,9 +9,8 @@ from typing import Any
 from sessionkit.base.moments import Moment
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, WindowCalls
-from sessionkit.stores.cache.contract import CachedWindows
 from sessionkit.stores.cache.named_cache import ANY_NUMBER, Entry, EntryId, Room, merged
-from sessionkit.stores.cache.sessions import CachingStore, Flushed, OnFlush, between_keys
+from sessionkit.stores.cache.sessions import CachedWindows, CachingStore, Flushed, OnFlush, between_keys
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.stores.rows import check_times, while_open
 from sessionkit.stores.typed_bytes import BY_TIME

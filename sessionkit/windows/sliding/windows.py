@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +16,18 @@ from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, 
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import window_kind
+from sessionkit.windows.contract import OfOneLength, Times, window_kind
 from sessionkit.windows.feed import Decided, Feed
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
 from sessionkit.windows.sliding.steps import run_slots, sliding_is_late
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
 
-Times = TypeVar("Times", int, npt.NDArray[np.int64])
-
 
 @window_kind
 @answers_names("sk.SlidingWindows")
 @dataclass(frozen=True, init=False)
-class SlidingWindows(metaclass=AnswersNames):
+class SlidingWindows(OfOneLength, metaclass=AnswersNames):
     """Windows of one length, cut where the records are: two for each distinct time, both ends included.
 
     A record at time t makes the window that ends with it, `[t - time_difference, t]`, and the one that starts just
@@ -54,13 +52,10 @@ class SlidingWindows(metaclass=AnswersNames):
     grace_ms: int
     trailing_only: bool
 
-    noun = "window"
-    holds = "windows"
     advance_ms = None
     reach_name = "time_difference"
     takes_null_values = False
     inclusive_end = True
-    is_ever_closed = True
     caches_on_close = False
 
     @called_as('sk.SlidingWindows(time_difference="10m", grace="5m")')
@@ -91,15 +86,6 @@ class SlidingWindows(metaclass=AnswersNames):
         if not self.trailing_only:
             return None
         return "Kafka has no trailing-only windows", "no deployment; Kafka released the other form of KIP-450"
-
-    def ends_ms(self, starts_ms: Times) -> Times:
-        """The ends of windows that start at these times."""
-        return starts_ms + self.time_difference_ms
-
-    @property
-    def close_lag_ms(self) -> int:
-        """Time that is subtracted from stream time to get the close time."""
-        return self.grace_ms
 
     @property
     def reach_ms(self) -> int:
@@ -137,10 +123,6 @@ class SlidingWindows(metaclass=AnswersNames):
     def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
         """Windows that end before this are met by no later record, and none is copied from them."""
         return stream_time_ms - self.grace_ms - 2 * self.time_difference_ms
-
-    def last_instant_ms(self, stored: StoredWindow, /) -> int:
-        """The last time that lies in a stored window."""
-        return stored.window_start_ms + self.time_difference_ms
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> SlidingProcessor:
         """The record-at-a-time processor of one partition."""
@@ -184,19 +166,11 @@ class SlidingWindows(metaclass=AnswersNames):
             "trailing_only": self.trailing_only,
         }
 
-    def forgets_in_words(self) -> str:
-        """Words for when a window is forgotten: after it was closed."""
-        return "a window is closed before it is forgotten"
-
     def in_words(self) -> str:
         """The parameters as a person says them."""
         only = ", trailing only" if self.trailing_only else ""
         difference = show_duration(self.time_difference_ms)
         return f"time difference {difference}, grace {show_duration(self.grace_ms)}{only}"
-
-    def code(self) -> str:
-        """The Python expression that makes them."""
-        return f"sk.{self!r}"
 
     def __repr__(self) -> str:
         d, grace = duration_code(self.time_difference_ms), duration_code(self.grace_ms)
