@@ -168,12 +168,7 @@ def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Durat
 
 
 def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:
-    """Lengths by name in milliseconds, of which each was given as `name` or, a number, as `name`_ms.
-
-    Example:
-        >>> lengths_ms({"inactivity_gap": "1h", "grace_ms": 5})
-        {'inactivity_gap': 3600000, 'grace': 5}
-    """
+    """Lengths by name in milliseconds, of which each was given as `name` or, a number, as `name`_ms."""
     names = dict.fromkeys(name.removesuffix("_ms") for name in given)
     return {name: length_ms(given.get(name), given.get(f"{name}_ms"), name) for name in names}
 

@@ -197,34 +197,19 @@ def _meant(body: str) -> str:
 
 
 def about(ms: int) -> str:
-    """A length of time as a person says it: in its two largest units, in one from ten of it on.
-
-    Example:
-        >>> about(165_722_537), about(1_287_000), about(544)
-        ('1 d 22 h', '21 min', '544 ms')
-    """
+    """A length of time as a person says it: in its two largest units, in one from ten of it on."""
     step_ms = _step_ms(ms)
     return show_duration((ms + step_ms // 2) // step_ms * step_ms)
 
 
 def enough_ms(ms: int) -> int:
-    """A length that is hardly longer and takes few words: whole seconds from a minute on, minutes from an hour on.
-
-    Example:
-        >>> show_duration(enough_ms(165_722_537))
-        '1 d 22 h 3 min'
-    """
+    """A length that is hardly longer and takes few words: whole seconds from a minute on, minutes from an hour on."""
     step_ms = next((step for least, step in ((HOUR, MINUTE), (MINUTE, SECOND)) if ms >= least), 1)
     return -(-ms // step_ms) * step_ms
 
 
 def lacked(missing_ms: int) -> str:
-    """The grace that a dropped record lacked, in words; rounded up, so never less than it was.
-
-    Example:
-        >>> lacked(17_032_100), grace_with(60_000, 17_032_100)
-        ('4 h 44 min', '4 h 45 min')
-    """
+    """The grace that a dropped record lacked, in words; rounded up, so never less than it was."""
     return show_duration(enough_ms(missing_ms))
 
 

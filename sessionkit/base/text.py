@@ -171,22 +171,12 @@ def sql_name(name: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """True if every character of `text` can be seen: no control character, line break or change of direction.
-
-    Example:
-        >>> is_visible("per cent"), is_visible("a\\nb")
-        (True, False)
-    """
+    """True if every character of `text` can be seen: no control character, line break or change of direction."""
     return all(unicodedata.category(character) not in INVISIBLE for character in text)
 
 
 def is_text(text: str) -> bool:
-    """True if it can be written as UTF-8: no half of a pair stands alone.
-
-    Example:
-        >>> is_text("é"), is_text("\\ud800")
-        (True, False)
-    """
+    """True if it can be written as UTF-8: no half of a pair stands alone."""
     try:
         return text.encode() is not None
     except UnicodeEncodeError:

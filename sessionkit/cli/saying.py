@@ -28,12 +28,7 @@ _AS_OPTIONS = (
 
 
 def with_options(text: str) -> str:
-    """The text with options where it names arguments of Python that the command line has.
-
-    Example:
-        >>> with_options('drop them, or pass on_bad_time="drop" to count them as dropped')
-        'drop them, or pass --on-bad-time drop to count them as dropped'
-    """
+    """The text with options where it names arguments of Python that the command line has."""
     for argument, option in _AS_OPTIONS:
         text = argument.sub(option, text)
     return text

@@ -12,12 +12,7 @@ _MOST_FLINK_DAYS = 999_999
 
 
 def java_duration(ms: int) -> str:
-    """A `java.time.Duration`.
-
-    Example:
-        >>> java_duration(300_000), java_duration(40_001)
-        ('Duration.ofMinutes(5)', 'Duration.ofSeconds(40).plusMillis(1)')
-    """
+    """A `java.time.Duration`."""
     (first, unit), *more = _in_units(ms, "day")
     plus = "".join(f".plus{_JAVA[unit]}({_java_number(count)})" for count, unit in more)
     return f"Duration.of{_JAVA[unit]}({_java_number(first)}){plus}"
@@ -28,23 +23,13 @@ def _java_number(count: int) -> str:
 
 
 def ksql_length(ms: int) -> str:
-    """A length in the largest unit of ksqlDB that divides it, as it takes one unit only.
-
-    Example:
-        >>> ksql_length(5_400_000), ksql_length(40_001)
-        ('90 MINUTES', '40001 MILLISECONDS')
-    """
+    """A length in the largest unit of ksqlDB that divides it, as it takes one unit only."""
     count, unit = _in_one_unit(ms)
     return _counted(count, unit).upper()
 
 
 def flink_interval(ms: int) -> str:
-    """An INTERVAL of Flink SQL; `InvalidArgument` for one that is too long for Flink.
-
-    Example:
-        >>> flink_interval(300_000), flink_interval(10_002)
-        ("INTERVAL '5' MINUTE", "INTERVAL '0 00:00:10.002' DAY(1) TO SECOND(3)")
-    """
+    """An INTERVAL of Flink SQL; `InvalidArgument` for one that is too long for Flink."""
     count, unit = _in_one_unit(ms)
     if count < 100 and unit != "millisecond":  # two digits, unless a precision is given
         return f"INTERVAL '{count}' {unit.upper()}"
@@ -60,12 +45,7 @@ def flink_interval(ms: int) -> str:
 
 
 def spark_interval(ms: int) -> str:
-    """The text of an interval of Spark; without days, as one of those follows the clock of the session's zone.
-
-    Example:
-        >>> spark_interval(5_400_000), spark_interval(10_001), spark_interval(172_800_000)
-        ('1 hour 30 minutes', '10 seconds 1 millisecond', '48 hours')
-    """
+    """The text of an interval of Spark; without days, as one of those follows the clock of the session's zone."""
     return " ".join(_counted(count, unit) for count, unit in _in_units(ms, "hour"))
 
 

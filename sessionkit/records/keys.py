@@ -259,9 +259,6 @@ def key_bytes(key: Any) -> bytes:
 
     Raises:
         InvalidArgument: any other type, text with a lone surrogate, an integer beyond 64 bits.
-    Example:
-        >>> key_bytes("ada"), key_bytes(1)
-        (b'ada', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01')
     """
     want = "text (valid Unicode), an integer of 64 bits or bytes"
     try:

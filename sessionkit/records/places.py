@@ -18,12 +18,7 @@ _M, _R, _SEED, _MASK = 0x5BD1E995, 24, 0x9747B28C, 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash of `data`, signed, as Kafka's Utils.murmur2 gives it.
-
-    Example:
-        >>> murmur2(b"ada")
-        -1834195827
-    """
+    """The 32-bit murmur2 hash of `data`, signed, as Kafka's Utils.murmur2 gives it."""
     length = len(data)
     h = _SEED ^ length
     for at in range(0, length - 3, 4):

@@ -54,12 +54,7 @@ def numbers(*values: int) -> list[Cell]:
 
 
 def show_length(ms: int) -> str:
-    """A length as a person says it: from a minute on to the second, from a day on to the minute.
-
-    Example:
-        >>> show_length(1_234), show_length(3_723_456), show_length(90_061_000)
-        ('1 s 234 ms', '1 h 2 min 3 s', '1 d 1 h 1 min')
-    """
+    """A length as a person says it: from a minute on to the second, from a day on to the minute."""
     step = MINUTE if ms >= DAY else SECOND if ms >= MINUTE else 1
     return show_duration((ms + step // 2) // step * step)
 

@@ -28,12 +28,7 @@ def value_bytes(value: Any) -> int:
 
 
 def byte_count(text: str, name: str) -> int:
-    """The number of bytes that a text such as "10MB" or "512 kB" names; a kB has 1,024.
-
-    Example:
-        >>> byte_count("10MB", "caching"), byte_count("512 B", "caching")
-        (10485760, 512)
-    """
+    """The number of bytes that a text such as "10MB" or "512 kB" names; a kB has 1,024."""
     found = _TEXT.fullmatch(text)
     if found is None:
         want = 'a whole number with B, KB, MB or GB, such as "10MB"'
@@ -42,11 +37,6 @@ def byte_count(text: str, name: str) -> int:
 
 
 def byte_text(count: int) -> str:
-    """A number of bytes in the largest unit that divides it, as `byte_count` reads it.
-
-    Example:
-        >>> byte_text(10_485_760), byte_text(1_000)
-        ('10MB', '1000B')
-    """
+    """A number of bytes in the largest unit that divides it, as `byte_count` reads it."""
     unit, size = next(each for each in reversed(_UNITS.items()) if count % each[1] == 0 and (count or each[1] == 1))
     return f"{count // size}{unit.upper()}"

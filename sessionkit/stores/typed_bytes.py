@@ -112,10 +112,6 @@ def pieces_around_numbers(value: Any) -> list[bytes] | None:
     """Pieces that `pack_value` writes around the numbers of a value; None if it holds anything but numbers.
 
     Numbers are int, float or None, alone or in tuples and dicts.
-
-    Example:
-        >>> pieces_around_numbers({"n": 1})
-        [b'm\\x00\\x00\\x00\\x01s\\x00\\x00\\x00\\x01n', b'']
     """
     kind = type(value)
     if value is None or kind in (int, float):

@@ -67,13 +67,7 @@ class Steps(Control):
 
 
 class Length(Control):
-    """A length of time: a slider over round lengths, and a field for any other.
-
-    Example:
-        >>> grace = Length("grace", [1_000, 60_000], 5_000)
-        >>> grace.words, grace.place
-        (['1 s', '5 s', '1 min'], 1)
-    """
+    """A length of time: a slider over round lengths, and a field for any other."""
 
     kind = "slider"
 

@@ -61,12 +61,7 @@ def find_java() -> JavaRuntime:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The numbers of a Java version, major first, also for the old spelling: "1.8.0_292" is Java 8.
-
-    Example:
-        >>> parse_version("17.0.15"), parse_version("1.8.0_292"), parse_version("25-ea")
-        ((17, 0, 15), (8, 0, 292), (25,))
-    """
+    """The numbers of a Java version, major first, also for the old spelling: "1.8.0_292" is Java 8."""
     found = re.match(r"\d+([._]\d+)*", text)
     if found is None:
         return ()
@@ -75,12 +70,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def is_accepted(version: tuple[int, ...]) -> bool:
-    """Whether Spark 4.2 supports this Java.
-
-    Example:
-        >>> is_accepted((21, 0, 8)), is_accepted((11, 0, 2)), is_accepted((25, 0, 2))
-        (True, False, False)
-    """
+    """Whether Spark 4.2 supports this Java."""
     return version != () and version[0] in OLDEST_ACCEPTED and version >= OLDEST_ACCEPTED[version[0]]
 
 

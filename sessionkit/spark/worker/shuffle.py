@@ -228,10 +228,6 @@ def slot_of(partition: int) -> int:
 
     Spark deals numbers out by their hash. That of `slot_of(p)` is `p` modulo 1,024: with 2, 4, 8, … tasks, partition p
     goes to task p modulo their number. It never changes, as Spark keeps state under it.
-
-    Example:
-        >>> [slot_of(partition) for partition in range(4)]
-        [1021, 94, 1007, 991]
     """
     return int(_slots(partition // _SLOTS)[partition % _SLOTS])
 

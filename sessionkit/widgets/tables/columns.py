@@ -177,12 +177,7 @@ def _of_type(kind: pa.DataType, timezone: str) -> tuple[Kind, Callable[[Any], st
 
 
 def said_number(value: Any) -> str:
-    """A number as a person reads it.
-
-    Example:
-        >>> said_number(28491), said_number(0.1 + 0.2), said_number(1234567.891), said_number(float("nan"))
-        ('28,491', '0.3', '1,234,567.89', 'not a number')
-    """
+    """A number as a person reads it."""
     if not isinstance(value, float):
         return f"{value:,}"
     if not math.isfinite(value):
