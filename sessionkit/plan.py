@@ -297,7 +297,7 @@ class Plan:
         """
         from sessionkit.deployed import lives as of_lives  # most runs need none of this
         from sessionkit.deployed.deployment import checked_clock, checked_restarts
-        from sessionkit.deployed.task_stores import task_store
+        from sessionkit.deployed.lives import task_store
 
         windows, retention_ms = self._complete_windows, self._deployed_retention_ms(how, store)
         restarts = checked_restarts(how.restarts, len(batch))
@@ -330,8 +330,8 @@ class Plan:
 
     def _run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
         """One life of a deployed plan, over records that have already been read."""
+        from sessionkit.deployed.lives import memory_store
         from sessionkit.deployed.processor_run import run_processor
-        from sessionkit.deployed.task_stores import memory_store
 
         windows, named = self._complete_windows, dict(self._aggregations)
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))

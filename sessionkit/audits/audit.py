@@ -36,7 +36,7 @@ from sessionkit.base.process import without_collections
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
-from sessionkit.deployed.task_stores import forgetting_store
+from sessionkit.deployed.lives import forgetting_store
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records

@@ -11,8 +11,8 @@ from sessionkit.audits.verdicts import WindowId, ids_of
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
+from sessionkit.deployed.lives import FORGETTING, forgetting_store
 from sessionkit.deployed.processor_run import Deployed
-from sessionkit.deployed.task_stores import FORGETTING, forgetting_store
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run

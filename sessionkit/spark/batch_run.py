@@ -26,7 +26,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.task_wrapper import worker_task
-from sessionkit.steps.declared_types import type_of
+from sessionkit.steps.job import type_of
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 from sessionkit.views.tables import table_rows

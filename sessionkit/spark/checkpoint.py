@@ -14,9 +14,8 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SparkUnavailable, StoreCorrupted, problem, shorten
-from sessionkit.spark.checkpoint_damage import check_files, damage, damage_told
 from sessionkit.spark.environment.worker_python import settle_worker_python
-from sessionkit.spark.types import spark_schema
+from sessionkit.spark.types import check_files, damage, damage_told, spark_schema
 from sessionkit.stores.contract import Snapshot, read_only_kind
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import DEFAULT_KIND, store_class

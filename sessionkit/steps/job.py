@@ -1,17 +1,87 @@
-"""What to do with the records of a partition, as a value that can travel to another process."""
+"""What to do with the records of a partition, as a value that can travel; and results as columns of declared types."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import Source
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
+
+_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+
+
+def fit(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """The columns as a table of exactly this schema; refuses results that are not of the declared type."""
+    return pa.Table.from_arrays([_column(columns[field.name], field) for field in schema], schema=schema)
+
+
+def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
+    """The one Arrow type that holds all these results of a Python function; UnsupportedData if none is known."""
+    try:
+        kind = pa.array(list(values)).type
+    except _NOT_ARROW as error:
+        got = shorten(error, 120)
+        raise UnsupportedData(problem(f"the results of {name!r} have no single type", got, _declare(name))) from error
+    if pa.types.is_null(kind):
+        raise UnsupportedData(
+            problem(f"the type of {name!r} cannot be determined", "no result that is not None", _declare(name))
+        )
+    misfit = next((value for value in values if not _holds(kind, value)), None)
+    if misfit is not None:
+        raise UnsupportedData(problem(f"the results of {name!r} have no single type", shorten(misfit), _declare(name)))
+    return kind
+
+
+def _declare(name: str) -> str:
+    return f'declare it: .with_types({name}="string"), with any type of Spark\'s, such as "struct<a: bigint>"'
+
+
+def _column(column: Any, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, np.ndarray) and column.dtype == object:
+        return _objects(column.tolist(), field)
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = pa.array(column)
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def _objects(values: list[Any], field: pa.Field) -> pa.Array:
+    misfit = next((value for value in values if not _holds(field.type, value)), None)
+    try:
+        if misfit is None:
+            return pa.array([_entries(field.type, value) for value in values], field.type)
+        got = f"{shorten(misfit)!r}"
+    except _NOT_ARROW as error:
+        got = shorten(error, 120)
+    want = _declare(field.name)
+    raise UnsupportedData(problem(f"a result of {field.name!r} does not fit into {field.type}", got, want))
+
+
+def _holds(kind: pa.DataType, value: Any) -> bool:
+    """False where Arrow would leave out a part of the value without a word: a dict's keys that a struct lacks."""
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        fields = {field.name: field.type for field in kind}
+        return value.keys() <= fields.keys() and all(_holds(fields[name], part) for name, part in value.items())
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return all(_holds(kind.item_type, part) for part in value.values())
+    if pa.types.is_list(kind) and isinstance(value, list | tuple):
+        return all(_holds(kind.value_type, part) for part in value)
+    return True
+
+
+def _entries(kind: pa.DataType, value: Any) -> Any:
+    """A map as its entries, which is how Arrow takes it; any other value as it is."""
+    return list(value.items()) if pa.types.is_map(kind) and isinstance(value, dict) else value
+
 
 # A column that no aggregation reads: each record as it came, for those that are dropped. No user names a column so.
 RECORD = "sessionkit record"

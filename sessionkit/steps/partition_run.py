@@ -18,8 +18,7 @@ from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import BrokenTrace, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.places import FROM_A_SOURCE, not_after
-from sessionkit.steps.declared_types import fit
-from sessionkit.steps.job import Job
+from sessionkit.steps.job import Job, fit
 from sessionkit.steps.views import VIEWS
 from sessionkit.stores.state.column_state import ColumnState
 

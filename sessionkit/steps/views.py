@@ -14,8 +14,7 @@ import pyarrow as pa
 from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
-from sessionkit.steps.declared_types import fit
-from sessionkit.steps.job import RECORD, Job
+from sessionkit.steps.job import RECORD, Job, fit
 from sessionkit.stores.contract import SessionColumns
 from sessionkit.suppression.stage import Suppressor
 from sessionkit.trace.trace import Trace

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
-from sessionkit.deployed.task_stores import memory_store
+from sessionkit.deployed.lives import memory_store
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.records.batch import read_records
 from sessionkit.stores import store_class

@@ -23,7 +23,7 @@ from sessionkit.aggregations import BUILT_INS, Aggregation
 from sessionkit.aggregations.accumulators import LOOPS
 from sessionkit.aggregations.folds import PythonFold, value_column
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.task_stores import memory_store
+from sessionkit.deployed.lives import memory_store
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome, RecordsInWords

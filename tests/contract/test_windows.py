@@ -14,7 +14,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.task_stores import memory_store
+from sessionkit.deployed.lives import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.windows import WINDOW_KINDS, SessionKind, WindowKind, window_kind
 from tests.contract.examples import calendar_days, shift_sessions

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.deployed.task_stores import memory_store
+from sessionkit.deployed.lives import memory_store
 from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import STORES, STRATEGIES, read_cases
 from tests.differential.exported import Row, job, kafka_sent, own_sent

@@ -11,7 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.task_stores import memory_store
+from sessionkit.deployed.lives import memory_store
 from sessionkit.errors import BufferFull
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run

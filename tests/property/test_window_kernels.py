@@ -12,8 +12,8 @@ import pytest
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.lives import memory_store
 from sessionkit.deployed.processor_run import run_processor
-from sessionkit.deployed.task_stores import memory_store
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome

@@ -20,8 +20,7 @@ from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import codes_among, key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
-from sessionkit.steps.declared_types import fit
-from sessionkit.steps.job import STEP_RECORDS, Job
+from sessionkit.steps.job import STEP_RECORDS, Job, fit
 from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun, cut
 from sessionkit.steps.views import columns_of
 from sessionkit.views.dropped import dropped_rows
