@@ -431,7 +431,6 @@ class Plan:
 
     @property
     def _complete_windows(self) -> WindowKind:
-        """The windows of the plan."""
         if self.windows is None:
             want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))'
             raise InvalidArgument(problem("the plan has no windows", repr(self), want))

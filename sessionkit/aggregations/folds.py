@@ -51,7 +51,6 @@ class CompiledFold:
         self._made_by_calls = False  # sliding windows copy lists from each other
 
     def grow(self, windows: int) -> None:
-        """Makes room for as many windows."""
         for accumulator in self._accumulators:
             accumulator.grow(windows)
 

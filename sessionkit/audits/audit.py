@@ -250,7 +250,6 @@ class Audit(Pictured):
 
     @cached_property
     def _held_final_count(self) -> int:
-        """How many windows are final and still in Kafka's store."""
         windows, count = self.expected.plan._complete_windows, 0
         for partition, snapshot in self.expected._outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms

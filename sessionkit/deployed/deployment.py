@@ -92,7 +92,6 @@ class Deployment:
     restarts: Restarts = ()
 
     def __post_init__(self) -> None:
-        """Checks every setting, and writes each in one way."""
         check_guarantee(self.guarantee)
         clock: Any = self.clock
         if clock is not None and not isinstance(clock, str):

@@ -145,7 +145,6 @@ class ForgettingStore:
 
     @property
     def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
         return [number for number in sorted(self._partitions) if any(True for _ in self.all(partition=number))]
 
     def all(self, *, partition: int = 0) -> Iterator[Any]:
@@ -338,7 +337,6 @@ class ForgettingWindows(ForgettingStore):
     def _find_all(
         self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """Windows of all keys, for a cache."""
         assert not backward, "no run goes backward through all windows"
         return self.fetch_all(time_from_ms, time_to_ms, partition=partition)
 

@@ -129,7 +129,6 @@ class SessionRecorder(Recorder):
 
     @staticmethod
     def final(session: StoredSession) -> Result:
-        """What goes out for a session that became final."""
         return Result("final", session.window_start_ms, session.window_end_ms, session.aggregate, session.window_end_ms)
 
     @property
@@ -214,7 +213,6 @@ class WindowRecorder(Recorder):
                 yield Result("update", start_ms, end_ms, touch.aggregate, at_ms, touch.old, touch.replaced)
 
     def final(self, window: StoredWindow) -> Result:
-        """What goes out for a window that became final."""
         start_ms = window.window_start_ms
         end_ms = self.windows.ends_ms(start_ms)
         return Result("final", start_ms, end_ms, window.aggregate, window.timestamp_ms)

@@ -242,7 +242,6 @@ class BandRun:
         return Decided(windows, feed.counts, self._form.missed_count(feed, decided), decided.merge_count)
 
     def _shown(self, columns: WindowColumns, slot: Codes, slots: int) -> Numbers:
-        """The windows that a table shows, in its order."""
         order = order_by_place(slot.astype(np.int64), slots, columns.start_ms)
         is_shown = columns.are_results(self._windows.trailing_only) & (columns.merged_into < 0)
         return order if is_shown.all() else order[is_shown[order]]

@@ -95,7 +95,6 @@ class WindowRun:
         return high
 
     def columns(self, decided: Decided, state: FixedColumns, feed: Feed) -> WindowColumns:
-        """The kernel's windows as the columns of a trace."""
         count = len(state.start_ms)
         new = decided.opened_at[count:]
         offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # unread otherwise

@@ -93,7 +93,6 @@ class Target(Generic[W, A]):
                 raise NotBuilt(problem(what, shorten(aggregation.code), f"one of {', '.join(self.aggregations)}"))
 
     def windows(self, windows: WindowKind, *more: Any) -> W:
-        """The entry of the table for these windows."""
         return self.kinds[type(windows)](windows, *more)
 
     def used(self, built_ins: Collection[str]) -> list[A]:

@@ -74,7 +74,6 @@ class IdleRule(NamedTuple):
     last_arrival_ms: npt.NDArray[np.int64] | None = None  # of each partition after all records; known with the ticks
 
     def at(self, rows: Any) -> IdleRule:
-        """The rule for the records at these rows."""
         return self if self.arrival_ms is None else self._replace(arrival_ms=self.arrival_ms[rows])
 
 

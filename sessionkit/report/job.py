@@ -31,7 +31,6 @@ class Progress:
         self._began = time.monotonic()
 
     def __call__(self, step: str) -> None:
-        """Says that this step begins."""
         # The line in one piece: `print` writes its end by itself, and another thread's step can come between.
         sys.stdout.write(f"[{time.monotonic() - self._began:5.1f} s] {step}\n")
         sys.stdout.flush()

@@ -105,7 +105,6 @@ class Findings:
 
     @property
     def windows(self) -> Any:
-        """The windows of the plan."""
         return self.plan._complete_windows
 
     @property

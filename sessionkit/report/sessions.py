@@ -58,7 +58,6 @@ class Sessions:
 
     @property
     def trace(self) -> SessionTrace | WindowTrace:
-        """Every decision of the run."""
         return self.run._outcome.kept_trace
 
     @property

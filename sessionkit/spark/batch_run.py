@@ -321,7 +321,6 @@ class SparkRun(SparkReading):
         return self._by_partition(rows, *order) if sort else rows
 
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
-        """The numbers that a view gives of each partition, added up."""
         counted = self._counts_by_partition(view).values()
         return {name: sum(each.get(name, 0) for each in counted) for name in names}
 
@@ -335,7 +334,6 @@ class SparkRun(SparkReading):
         return found
 
     def _run_here(self, plan: Plan, records: pa.Table) -> Run[pa.Table]:
-        """The run over records that came to this process."""
         return plan._run_batch(self._read_here(plan, records), retention_ms=self._retention_ms)
 
     def _read_here(self, plan: Plan, records: pa.Table) -> RecordBatch:

@@ -123,7 +123,6 @@ class SparkInput:
         return column(f"c{self._place(name)}")
 
     def _job(self, view: str, schema: pa.Schema) -> job.Job:
-        """What a worker does for this view."""
         plan = self.plan
         return job.Job(
             columns=self._columns,
@@ -139,7 +138,6 @@ class SparkInput:
         )
 
     def _typed(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with the types of what Python functions return."""
         fields = [
             field.with_type(self._result_types[field.name]) if pa.types.is_null(field.type) else field
             for field in schema

@@ -82,7 +82,6 @@ class PartitionRun:
         self._last: RecordBatch | None = None
 
     def step(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Takes the next records in."""
         yield from self.take(self._job.read(table))
 
     def take(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -164,7 +164,6 @@ class Suppressor:
 
     @property
     def most_in_each(self) -> dict[int, int]:
-        """How many results waited at once in each partition, at most."""
         return {partition: int(state[MOST_WAITING]) for partition, state in self._state.items()}
 
     @property

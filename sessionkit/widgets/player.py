@@ -89,7 +89,6 @@ class Player(Board):
         self.show_counts(self._so_far(row))
 
     def _so_far(self, row: int) -> list[Count]:
-        """What the key had come to when this record had arrived."""
         trace, axis, mine = self.run.trace, self._scene.axis, self._scene.history.own
         decision = trace.decision[mine[mine <= row]]
         stream_ms = int(trace.stream_time_ms[row])

@@ -164,7 +164,6 @@ class LanesView:
         return tuple(notes)
 
     def keys(self, scene: Lanes) -> list[Any]:
-        """The keys of the lanes, top first."""
         return list(dict.fromkeys(scene.trace.keys[lane.key].as_py() for lane in scene.board.lanes))
 
     def next(self, chosen: Chosen, step: int) -> Chosen:

@@ -159,7 +159,6 @@ class KeptWindows:
             self._rows.popitem(last=False)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The windows by key and start."""
         return [self._rows[place] for place in sorted(self._rows, key=lambda each: (str(each[1]), each[0], each[2]))]
 
     def clear(self) -> None:

@@ -53,7 +53,6 @@ class _Drive:
         self._merge_count = 0
 
     def decide(self, columns: Columns) -> Step:
-        """Decides a piece of the records."""
         lo, count = columns.lo, len(columns.slot)
         at = lo if self._feed.keep else lo % len(self._window)  # those of the piece before are still to be folded
         window = self._window[at : at + count]

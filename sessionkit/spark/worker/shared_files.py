@@ -63,7 +63,6 @@ class SharedFiles:
             pass
 
     def remove(self) -> None:
-        """Removes all states of the run."""
         with contextlib.suppress(OSError), _opened_folder(shared_folder(), None) as user:
             _remove_run(self._run, user)
 

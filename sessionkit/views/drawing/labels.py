@@ -132,7 +132,6 @@ class _Room:
         self._leaders: list[npt.NDArray[np.float64]] = []
 
     def around(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float) -> Boxes:
-        """A box around each of these points."""
         across, up = self._frame.x(x_ms), self._frame.y(y)
         return np.column_stack([across - radius, up - radius, across + radius, up + radius])
 

@@ -117,7 +117,6 @@ class Emissions(Pictured):
 
     @property
     def _now_ms(self) -> int:
-        """Stream time of the partition at the end of the run."""
         return int(self.trace.last_stream_time_ms[self.code[1]])
 
     @property

@@ -71,7 +71,6 @@ class EmissionScene:
         return COLUMNS if self.is_by_arrival else self.times.over(self.x_range_ms[0])
 
     def y(self, lane: int) -> int:
-        """The height of a lane."""
         return len(self.lanes) - 1 - self.lanes.index(lane)
 
     def marked(self, what: str) -> list[tuple[int, int]]:
@@ -187,7 +186,6 @@ class EmissionScene:
 
     @cached_property
     def labels(self) -> dict[int, str]:
-        """Each window by its bounds."""
         return {lane: self._bounds(*self.emissions.lanes[lane][:2]) for lane in self.lanes}
 
     def _bounds(self, start_ms: int, end_ms: int) -> str:
@@ -219,7 +217,6 @@ class EmissionScene:
         return Frame(LEAST_WIDTH, height, int(left), right, 0, 0, self.x_range_ms, (-0.7, len(self.lanes) - 0.3))
 
     def frame_with(self, heading: Heading, legend: Legend) -> Frame:
-        """The frame, with room for both."""
         top, bottom = heading.height + 14, legend.height(self.frame.plot_width) + 14
         return replace(self.frame, height=self.frame.height + top + bottom, top=top, bottom=bottom)
 

@@ -74,7 +74,6 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
 
 
 def _closed_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
-    """Words for the closed session that a dropped record would have joined."""
     near = _sessions_near(trace, windows, index)
     if not near:
         return [f"No session of its key, open or closed, was {windows.near_in_words()}."]

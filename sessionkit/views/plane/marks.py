@@ -267,7 +267,6 @@ def kept_though_late(scene: Plane, row: int) -> str:
 
 
 def _label_records(scene: Plane, placement: Placement, spoken: Spoken, words: Callable[[str, int], str]) -> None:
-    """Labels on leader lines."""
     kind, records, prefer, colour = spoken
     for row in spread(records.tolist()):
         if placement.is_full(kind):

@@ -87,7 +87,6 @@ class KeyRows:
 
     @cached_property
     def own(self) -> Rows:
-        """The key's records in the partition."""
         return self.of_partition[self.trace.batch.key[self.of_partition] == self.key]
 
     @cached_property
@@ -134,7 +133,6 @@ class KeyRows:
 
     @cached_property
     def drops(self) -> Rows:
-        """Records dropped as late."""
         return self.own[self.trace.decision[self.own] == LATE]
 
     @cached_property

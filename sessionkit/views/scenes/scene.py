@@ -64,11 +64,9 @@ class Plane:
         return near[np.isin(near, self.rows)]
 
     def y(self, records: Rows) -> list[float]:
-        """Heights of records that are among the rows."""
         return [float(place) for place in np.searchsorted(self.rows, records)]
 
     def y_of(self, record: int) -> float:
-        """Height of one record that is among the rows."""
         return float(np.searchsorted(self.rows, record))
 
     @cached_property
@@ -111,7 +109,6 @@ class Plane:
 
     @cached_property
     def stream_line(self) -> Outline:
-        """Stream time at each row."""
         return self._stair(0)
 
     @cached_property

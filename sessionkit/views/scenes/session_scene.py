@@ -245,7 +245,6 @@ class SessionLanes(Lanes):
         return [] if self.is_roomy or not len(self.board.windows) else ["beside a bar: how many records it holds"]
 
     def size_words(self, row: int) -> str:
-        """What a session holds, and how long it is."""
         columns = self.trace.window_columns
         return session_size(self.sizes[row], int(columns.end_ms[row] - columns.start_ms[row]))
 

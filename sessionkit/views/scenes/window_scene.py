@@ -70,7 +70,6 @@ class WindowPlane(Plane):
 
     @cached_property
     def caps(self) -> list[Cap]:
-        """The closures of the windows that are drawn."""
         drawn = {life.window for life in self.lives}
         return [cap for cap in super().caps if cap.window in drawn]
 

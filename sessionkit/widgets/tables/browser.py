@@ -79,7 +79,6 @@ class TableView:
         return start, found[start : start + PAGE_ROWS]
 
     def shown(self, rows: Rows) -> list[list[str]]:
-        """The cells of these rows, as they are said."""
         columns = [column.shown(rows) for column in self.columns]
         return [list(row) for row in zip(*columns, strict=True)]
 

@@ -147,12 +147,10 @@ class StoreFolder:
         return StoreCorrupted(problem(f"store {self.name!r} is damaged", shorten(got, 300), want))
 
     def failed(self, what: str, error: BaseException) -> StoreFailed:
-        """The error for something that the disk refused."""
         want = f"check the free space, the permissions and the disk at {self.path}"
         return StoreFailed(problem(f"store {self.name!r} {what}", shorten(error, 300), want))
 
     def locked(self) -> StoreLocked:
-        """The error for a store that somebody else has open."""
         want = "close it there first: a store has one user at a time"
         return StoreLocked(problem(f"store {self.name!r} is open already", str(self.path), want))
 
@@ -227,7 +225,6 @@ class StoreFolder:
             raise self.translated(message or f"opening it ended with {done.returncode}", "it was not closed")
 
     def translated(self, said: str, note: str = "") -> StoreCorrupted | StoreFailed | StoreLocked:
-        """The error of this library for an error in RocksDB's words."""
         if "lock hold by" in said or "While lock file" in said:
             return self.locked()
         refused = said.startswith("IO error") or any(words in said for words in _REFUSALS)
