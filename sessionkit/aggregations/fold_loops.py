@@ -11,8 +11,6 @@ In shapes, n are the records, m the merges, t the touches, w the windows (with r
 values: those that were loaded, and those of the records from `base` on.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sessionkit.base.compiled import NOTHING, compiled, compiled_loop

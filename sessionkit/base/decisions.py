@@ -1,7 +1,5 @@
 """What a record can do to a window, and why one can be dropped: the codes that a trace is written in."""
 
-from __future__ import annotations
-
 # What a record did. Windows of fixed length can also be made as a copy of a neighbour, without or with the record.
 OPENED, ADDED, MERGED, COPIED, COPIED_ADDED = 1, 2, 3, 4, 5
 # Why it counts in no window; every number from LATE on is such a reason.

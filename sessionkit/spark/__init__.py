@@ -1,7 +1,5 @@
 """Plans at scale, with the results of a run in one process: Spark reads, shuffles, keeps the state and tries again."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import lazy_loader  # type: ignore[import-untyped]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.errors import UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import Source
@@ -27,18 +27,16 @@ def fit(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
 
 def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
     """The one Arrow type that holds all these results of a Python function; UnsupportedData if none is known."""
-    try:
+    several = f"the results of {name!r} have no single type"
+    with errors_as(UnsupportedData, several, _declare(name), _NOT_ARROW):
         kind = pa.array(list(values)).type
-    except _NOT_ARROW as error:
-        got = shorten(error, 120)
-        raise UnsupportedData(problem(f"the results of {name!r} have no single type", got, _declare(name))) from error
     if pa.types.is_null(kind):
         raise UnsupportedData(
             problem(f"the type of {name!r} cannot be determined", "no result that is not None", _declare(name))
         )
     misfit = next((value for value in values if not _holds(kind, value)), None)
     if misfit is not None:
-        raise UnsupportedData(problem(f"the results of {name!r} have no single type", shorten(misfit), _declare(name)))
+        raise UnsupportedData(problem(several, shorten(misfit), _declare(name)))
     return kind
 
 

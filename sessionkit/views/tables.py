@@ -17,7 +17,7 @@ from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
-from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.trace.loops import are_few_places, grouped, order_by_place
@@ -51,14 +51,13 @@ def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
             result[name] = column
         return result
     for name, column in objects.items():
-        try:
+        what, causes = (
+            f"the results of {name!r} do not fit into one Arrow column",
+            (pa.ArrowException, OverflowError, UnicodeError),
+        )
+        want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
+        with errors_as(UnsupportedData, what, want, causes):
             table = table.set_column(table.column_names.index(name), name, pa.array(column.tolist()))
-        except (pa.ArrowException, OverflowError, UnicodeError) as error:
-            want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
-            got = shorten(error, 120)
-            raise UnsupportedData(
-                problem(f"the results of {name!r} do not fit into one Arrow column", got, want)
-            ) from error
     return to_frame(table, frame)
 
 

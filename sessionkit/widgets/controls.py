@@ -41,19 +41,16 @@ class Control:
         return False
 
 
-class Steps(Control):
-    """A slider over steps that have names."""
+class Slider(Control):
+    """A slider over what `words` name."""
 
     kind = "slider"
-
-    def __init__(self, name: str, label: str, words: Sequence[str], place: int, **options: Any) -> None:
-        super().__init__(name, label, **options)
-        self.words, self._shown = list(words), place
+    words: list[str]
 
     @property
     def place(self) -> int:
-        """Which step it stands on, from 0; can be set."""
-        return int(self._shown)
+        """Which of them it stands on, from 0; can be set."""
+        return int(self.shown)
 
     @place.setter
     def place(self, place: int) -> None:
@@ -62,43 +59,38 @@ class Steps(Control):
     def spec(self) -> dict[str, Any]:
         return {**super().spec(), "words": self.words}
 
+
+class Steps(Slider):
+    """A slider over steps that have names."""
+
+    def __init__(self, name: str, label: str, words: Sequence[str], place: int, **options: Any) -> None:
+        super().__init__(name, label, **options)
+        self.words, self._shown = list(words), place
+
     def _can_be(self, sent: Any) -> bool:
         return isinstance(sent, int) and 0 <= sent < len(self.words)
 
 
-class Length(Control):
+class Length(Slider):
     """A length of time: a slider over round lengths, and a field for any other."""
-
-    kind = "slider"
 
     def __init__(self, name: str, steps_ms: Sequence[int], value_ms: int) -> None:
         super().__init__(name, name.replace("_", " "), "a number with a unit, such as 1h 30m")
-        self._steps_ms, self.value_ms, self.refused = sorted({*steps_ms, value_ms}), value_ms, ""
-
-    @property
-    def words(self) -> list[str]:
-        return [show_duration(ms) for ms in self._steps_ms]
-
-    @property
-    def place(self) -> int:
-        """Which of them it stands on, from 0; can be set."""
-        return self._steps_ms.index(self.value_ms)
-
-    @place.setter
-    def place(self, place: int) -> None:
-        self.take(place)
+        self._steps_ms = list(steps_ms)
+        self.choose(value_ms)
 
     def choose(self, value_ms: int) -> None:
         """Sets the length without a word to the board; one that is no step becomes one."""
         self._steps_ms = sorted({*self._steps_ms, value_ms})
+        self.words = [show_duration(ms) for ms in self._steps_ms]
         self.value_ms, self.refused = value_ms, ""
 
     def spec(self) -> dict[str, Any]:
-        return {**super().spec(), "words": self.words, "typed": True, "refused": self.refused}
+        return {**super().spec(), "typed": True, "refused": self.refused}
 
     @property
     def shown(self) -> Any:
-        return self.place
+        return self._steps_ms.index(self.value_ms)
 
     def take(self, sent: Any) -> None:
         if isinstance(sent, str):

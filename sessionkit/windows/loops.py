@@ -1,7 +1,5 @@
 """Compiled loops that the kernels of several kinds of windows share."""
 
-from __future__ import annotations
-
 from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 
 AHEAD = 128  # records whose windows are read before they are needed

@@ -8,8 +8,6 @@ What is laid over a range marks the highest nodes that are whole in it; a place 
 No mark is ever taken back: to give a place contents of its own, the marks above it are first handed down.
 """
 
-from __future__ import annotations
-
 from sessionkit.base.compiled import compiled_loop, inlined
 
 SHIFT = 6

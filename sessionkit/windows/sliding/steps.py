@@ -4,8 +4,6 @@
 `operations` what is done to the contents of windows; places are of the line here and of the slot's windows at the end.
 """
 
-from __future__ import annotations
-
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.sliding.blocks import (
