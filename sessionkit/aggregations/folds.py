@@ -269,12 +269,9 @@ def python_values(column: ValueColumn) -> list[Any]:
 
 def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Results of a built-in as its compiled form makes them; UnsupportedData if one does not survive Python."""
-    what, causes = (
-        f"a result is no longer a value of type {kind}",
-        (ValueError, TypeError, OverflowError, pa.ArrowException),
-    )
+    what = f"a result is no longer a value of type {kind}"
     want = "values that survive the way through Python, or a run without a deployment, which keeps them in Arrow"
-    with errors_as(UnsupportedData, what, want, causes):
+    with errors_as(UnsupportedData, what, want, (ValueError, TypeError, OverflowError, pa.ArrowException)):
         return pa.array(values, kind) if values else pa.nulls(0, kind)
 
 

@@ -51,12 +51,9 @@ def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
             result[name] = column
         return result
     for name, column in objects.items():
-        what, causes = (
-            f"the results of {name!r} do not fit into one Arrow column",
-            (pa.ArrowException, OverflowError, UnicodeError),
-        )
+        what = f"the results of {name!r} do not fit into one Arrow column"
         want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
-        with errors_as(UnsupportedData, what, want, causes):
+        with errors_as(UnsupportedData, what, want, (pa.ArrowException, OverflowError, UnicodeError)):
             table = table.set_column(table.column_names.index(name), name, pa.array(column.tolist()))
     return to_frame(table, frame)
 
