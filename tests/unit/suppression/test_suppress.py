@@ -203,8 +203,6 @@ def test_what_does_not_go_together() -> None:
         plan.run(table).changelog(old_values=True)
     with pytest.raises(InvalidArgument, match="holds no results back"):
         plan_of(SESSIONS).run(table).suppress_buffer()
-    with pytest.raises(InvalidArgument, match="suppress has an audit of its own"):
-        sk.audit(plan, table)
 
 
 def test_exports() -> None:
