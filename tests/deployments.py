@@ -1,7 +1,5 @@
 """Deployments as tests name them: what is not named is as simple as it can be, or in an audit as Kafka has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Random frames of rows, and the sessions that plain pandas finds in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """With SESSIONKIT_INTERPRETED=1 the compiled loops run as Python, so that coverage and mutants can look into them."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil

@@ -1,7 +1,5 @@
 """A plain example of each kind of window, and a plan over it, for tests that need no lengths of their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sessionkit as sk

@@ -1,7 +1,5 @@
 """Where files of tests lie: in memory, where there is plenty of it and programs may be run from there."""
 
-from __future__ import annotations
-
 import os
 
 _FOLDER, _ROOM = "/dev/shm", 4 * 2**30  # noqa: S108

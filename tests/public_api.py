@@ -1,7 +1,5 @@
 """Every public name with its signature, a line each: `python -m tests.public_api` writes them to public_api.txt."""
 
-from __future__ import annotations
-
 import ast
 import enum
 import importlib

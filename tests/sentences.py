@@ -1,7 +1,5 @@
 """Looks at every sentence that the tests make: no "1 records", and no 100 % of nothing."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

@@ -4,8 +4,6 @@ Each shape is a pandas frame of the columns user, at (with a zone) and amount, t
 name. `plan_of_shape` is a plan over them, whose gap parts visits in each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

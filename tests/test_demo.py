@@ -1,7 +1,5 @@
 """The demo as a user starts it: what it writes and shows is what the same plan gives in this process."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

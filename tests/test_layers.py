@@ -1,7 +1,5 @@
 """The folders are the layers: a folder imports only from folders to its left, and nothing goes round in a circle."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

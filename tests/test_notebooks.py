@@ -1,7 +1,5 @@
 """The committed notebooks: small, without widget state, and readable as a page where no script runs."""
 
-from __future__ import annotations
-
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What docs/operations.md quotes is what the code says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The public face: names, docstrings, examples that run, and nothing heavy when it is imported."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import contextlib

@@ -1,7 +1,5 @@
 """No public name changes its signature unnoticed: public_api.txt has a line for each, which is changed with it."""
 
-from __future__ import annotations
-
 import difflib
 
 from tests.public_api import COMMAND, LISTED, lines

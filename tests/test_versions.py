@@ -1,7 +1,5 @@
 """The versions of Python are listed in pyproject.toml alone; whatever names them besides is compared with that."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each part is got once. Where a tool is missing it says so and goes on: the tests that need it are skipped.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A query that runs, watched in JupyterLab: real Spark, real micro-batches; the page shows what the query came to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

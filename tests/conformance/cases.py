@@ -1,7 +1,5 @@
 """One case of the oracle's format through sessionkit: plan, run, and the answer in the oracle's format."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import gzip

@@ -4,8 +4,6 @@ CASES and RESULTS are JSON lines, through gzip where the name ends in .gz; "-" i
 each case; a case of a kind that is not built yet gets {"id", "unsupported"}. Exit status 0: every case got its line.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,8 +4,6 @@ One difference is known, and no other: `session-largest-timestamp`, where time +
 wraps and quietly stops merging; we refuse. Where Kafka itself fails, we fail at the same record with our own error.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

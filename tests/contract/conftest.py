@@ -1,7 +1,5 @@
 """Each test of the contract that asks for `windows` runs over every kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The kinds of windows that the contract is tried on: the registry, and the examples that are not in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stores as plain lists, searched from one end to the other, and any calls in any order on a store beside one."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 Each test runs over the registry, and over the example that is not in it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import inspect

@@ -1,7 +1,5 @@
 """Whatever a kind of window is, every public call gives an answer over it, or an error of sessionkit's own."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial

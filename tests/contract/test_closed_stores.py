@@ -1,7 +1,5 @@
 """A store that is closed answers nothing any more: no new call, no iterator that was left, no cache in front of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 A new kind is tested here once its module is imported; the example on SQLite is registered for these tests alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What every kind of window promises: each test runs over the registry, and over the examples that are not in it."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from itertools import pairwise, permutations

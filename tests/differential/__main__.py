@@ -4,8 +4,6 @@ Exit status 0: no difference. 1: there was one; the smallest case found that sho
 cases from a file of JSON lines ("-": the terminal) instead of random ones.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import secrets

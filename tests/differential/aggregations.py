@@ -1,7 +1,5 @@
 """The oracle's aggregations beyond the plain ones, as Python functions equal to those in Aggregations.java."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import sessionkit as sk

@@ -1,7 +1,5 @@
 """Where two answers to one case differ first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Draws random cases of the oracle's format: the same seed and index give the same case."""
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Keys of a random case: text, whole numbers or bytes, also empty, long, and such that one begins with another."""
 
-from __future__ import annotations
-
 import base64
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """What a random case asks of its store at the end."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

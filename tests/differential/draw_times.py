@@ -1,7 +1,5 @@
 """Event times of a random case, and the lengths of its windows."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

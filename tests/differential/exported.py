@@ -1,7 +1,5 @@
 """Exported Java beside sessionkit: the same records through Kafka's test driver and through the plan."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A Kafka Streams application beside a broker."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

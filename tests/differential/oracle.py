@@ -1,7 +1,5 @@
 """Kafka Streams as a process: built when its sources are newer, started once, asked case after case."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

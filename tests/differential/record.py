@@ -4,8 +4,6 @@ Takes the drawn cases that have the field (`suppress`, `restarts`, …) and few 
 said, as tests/golden keeps them.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

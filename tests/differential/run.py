@@ -1,7 +1,5 @@
 """Cases through both sides: what both the command and the test do."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 import traceback

@@ -1,7 +1,5 @@
 """Makes a differing case smaller, as long as it still differs."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

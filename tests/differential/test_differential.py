@@ -1,7 +1,5 @@
 """A slice of the random comparison with Kafka Streams; `make differential` runs as many cases as one likes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

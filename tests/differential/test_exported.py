@@ -1,7 +1,5 @@
 """Java that a plan writes: compiled, run by Kafka's test driver, and equal to the plan result for result."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each test asks Kafka: should a later version answer otherwise, this is where one learns of it.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Kafka Streams 3.9 beside 4.3: windows, stores, caches and suppress give the same, recorded case by recorded case."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/functions.md: every public function with its signature, what it gives and an example, out of docstrings."""
 
-from __future__ import annotations
-
 import inspect
 import textwrap
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The README and the pages of docs as their readers use them: blocks of code in order, links, headings."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

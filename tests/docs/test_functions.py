@@ -1,7 +1,5 @@
 """The page of functions: made from the docstrings as they are now, complete, and each function with an example."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

@@ -1,7 +1,5 @@
 """The gallery: a picture for every chart, none of them large, each below the code that draws it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

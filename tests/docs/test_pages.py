@@ -1,7 +1,5 @@
 """The README and docs: every block of code is right, in order and in an empty namespace; every link leads somewhere."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import contextlib

@@ -1,7 +1,5 @@
 """The page of the four proposals: each row names a test that there is."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

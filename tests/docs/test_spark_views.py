@@ -1,7 +1,5 @@
 """Which views docs/spark.md says that a run has are those that it has."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

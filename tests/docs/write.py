@@ -1,7 +1,5 @@
 """Writes docs/functions.md and the printed outputs in README and docs anew: `make docs`."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

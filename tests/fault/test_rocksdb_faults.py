@@ -4,8 +4,6 @@ What it promises: after a crash it holds the state after some commit and says wh
 correctly or refuses to open; and it never hangs.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

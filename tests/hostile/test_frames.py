@@ -1,7 +1,5 @@
 """Odd columns of every kind of frame: the right answer, or an error that says what is wrong; never another."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

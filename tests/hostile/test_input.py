@@ -3,8 +3,6 @@
 Each message says what is wrong, the value given, and what would be right. Nothing is dropped in silence.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Markup in keys, names and values: whatever a notebook or a chart shows of it has the parts that harmless text has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any

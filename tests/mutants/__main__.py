@@ -1,7 +1,5 @@
 """`python -m tests.mutants --sample 400`: changes the code in one place at a time and asks whether a test notices."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.abc
 import importlib.machinery

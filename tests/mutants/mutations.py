@@ -1,7 +1,5 @@
 """The small changes that are tried: each is one place of the code that says something else."""
 
-from __future__ import annotations
-
 import ast
 import copy
 from collections.abc import Iterator

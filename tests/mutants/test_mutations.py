@@ -1,7 +1,5 @@
 """Which changes are tried, and that a change is that one place and nothing else."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

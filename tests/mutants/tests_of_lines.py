@@ -1,7 +1,5 @@
 """Which tests run which lines, and how long each takes: from one run of the tests under coverage."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Random runs, each of many streams: a partition is one, with a stream time and a kind of disorder of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every chart by its name: from a shape of data to a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any

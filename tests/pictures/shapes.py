@@ -1,7 +1,5 @@
 """Four data sets that are not the flights, each made from a seed."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

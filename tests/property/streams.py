@@ -1,7 +1,5 @@
 """Random streams of every shape that has mattered, from a seed."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The record cache against a model of what anyone may see of it, and cached runs beside runs without a cache."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What is shown of some keys is worked out from their own records and ticks: it is what it is among all records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

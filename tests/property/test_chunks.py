@@ -1,7 +1,5 @@
 """A log of chunks, read again, holds what the state held when it was sealed; and it does not grow without end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

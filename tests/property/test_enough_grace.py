@@ -1,7 +1,5 @@
 """The grace that is said to be enough for a drop: with it the record is kept, with a millisecond less it is dropped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hopping windows found slot by slot are those found record by record, and those of the processor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Idle partitions on random records: as a plain, slow reference moves them, in one run and in any parts."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any, NamedTuple

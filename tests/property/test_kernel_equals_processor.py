@@ -1,7 +1,5 @@
 """The compiled kernel and the record-at-a-time processor decide alike, and no cut into batches changes a thing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

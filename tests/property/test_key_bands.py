@@ -1,7 +1,5 @@
 """A run that is cut into bands of keys shows what the run over the records as they came shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

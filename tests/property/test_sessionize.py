@@ -1,7 +1,5 @@
 """`sessionize` is the plan, and what plain pandas finds, on random frames of each kind."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The counters of a stream are those of one run over the same records: wherever its micro-batches end."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 

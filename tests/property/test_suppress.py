@@ -1,7 +1,5 @@
 """Suppress: the compiled buffer does what the one that goes result by result does, however the changelog is cut."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results do not depend on how many threads made them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

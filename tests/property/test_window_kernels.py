@@ -1,7 +1,5 @@
 """Time and sliding windows: the compiled kernels and the record-at-a-time processors decide alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Laws that hold between runs: of one kind of windows beside another, more grace, other keys, and any cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ and no seed is used twice. A seed is replayed by --seed; --tell shows what was d
 and docs/reliability.md, from where another checkout goes on. Exit status 1: something was wrong, and it is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

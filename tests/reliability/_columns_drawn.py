@@ -1,7 +1,5 @@
 """Columns at random: what each row holds in plain Python, and the same rows in one of Arrow's many forms."""
 
-from __future__ import annotations
-
 import datetime as dt
 import uuid
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Three fields are not the oracle's: `commit_every` and `commit_interval_ms`, and 
 goes with stream time.
 """
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """A little of all that runs without Spark, for `environment.py`: prints its answers, which no place may change."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

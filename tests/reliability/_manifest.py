@@ -1,7 +1,5 @@
 """What RocksDB was doing when it was killed, told from its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

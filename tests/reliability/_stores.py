@@ -1,7 +1,5 @@
 """What the checks of stores share: processes that may die, small stores of three kinds, and what they must answer."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import tempfile

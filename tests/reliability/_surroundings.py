@@ -1,7 +1,5 @@
 """Processes in poor surroundings: a package that cannot be written, a user without rights, a name or a home."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """Windows of a few records by the rules as they are written down, in plain Python, one record after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction

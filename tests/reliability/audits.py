@@ -3,8 +3,6 @@
 Kafka is asked for the case as it is, and for the retentions on both sides of what the audit says of them.
 """
 
-from __future__ import annotations
-
 import json
 import traceback
 import warnings

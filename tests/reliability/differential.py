@@ -1,7 +1,5 @@
 """Random cases through sessionkit and Kafka Streams 4.3.1: every result, drop, stored window and read is compared."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tests.conformance.cases import restarts_of

@@ -5,8 +5,6 @@ written; a user whom the system has no name for; `python -O`; locales and time z
 folder and TMPDIR; a cache folder that cannot be used, or that another user made.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

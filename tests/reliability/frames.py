@@ -4,8 +4,6 @@ The answer is held against rows in plain Python, which were drawn before there w
 windows as they are written down. A frame whose columns are all of types that the docs promise must not be refused.
 """
 
-from __future__ import annotations
-
 import random
 import traceback
 import warnings

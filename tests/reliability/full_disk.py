@@ -5,8 +5,6 @@ Half of the cases cap the size of each file (at any byte), the others run on a f
 the byte or were replaced whole, the error is sessionkit's own and names the path, and with room the next try works.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

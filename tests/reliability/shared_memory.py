@@ -4,8 +4,6 @@ Of 100 cases 97 are single bits of one file, in a row, so that pieces cover file
 files in its place, links, folders that others may write to and, as root, another user's.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import tempfile

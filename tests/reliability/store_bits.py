@@ -5,8 +5,6 @@ folder that was not closed is tried by this check in the process that then opens
 Python of its own: if it dies or hangs there, that is the store's refusal.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections import Counter

@@ -4,8 +4,6 @@ Files cut at every place, missing, emptied, swapped, of another time and of anot
 forked processes over one store.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -3,8 +3,6 @@
 A small write buffer makes RocksDB flush and compact all the time, so many kills fall inside of both.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 import time

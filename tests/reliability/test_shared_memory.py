@@ -1,7 +1,5 @@
 """A slice of the long check of states in shared memory."""
 
-from __future__ import annotations
-
 from tests.reliability.shared_memory import check
 
 

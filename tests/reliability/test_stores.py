@@ -1,7 +1,5 @@
 """A slice of each long check of stores."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

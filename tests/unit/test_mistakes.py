@@ -1,7 +1,5 @@
 """Mistakes that anyone makes with a new library: each is answered with the right call, and never from inside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

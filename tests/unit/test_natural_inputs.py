@@ -1,7 +1,5 @@
 """What people have, given as they have it: an answer, or a message with the right call."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import gzip

@@ -1,7 +1,5 @@
 """Plans travel to other processes, as joblib, dask and multiprocessing send them: pickled."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plans: built step by step, shown as the code that builds them, refused when not whole; runs and their views."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from typing import Any

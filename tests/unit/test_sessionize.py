@@ -1,7 +1,5 @@
 """Which session a row belongs to, in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

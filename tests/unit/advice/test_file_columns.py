@@ -1,7 +1,5 @@
 """What a table holds, and the smallest round grace: for columns and orders of any kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

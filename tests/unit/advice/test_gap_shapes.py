@@ -1,7 +1,5 @@
 """Gaps from streams of known structure: the middle of what no pause has, and unsure where no valley is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Why many records come too late: said where a cause is found, by whatever shows the records, and nowhere else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Proposals for gap and grace: found where they are, unsure where they are not, and met when they are tried."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

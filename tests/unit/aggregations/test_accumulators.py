@@ -1,7 +1,5 @@
 """Numbers that a window adds up, in compiled loops: what does not fit is refused by the record that is too much."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Aggregations as a user writes them: their code, their columns, what is refused; reduce and functions of one's own."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

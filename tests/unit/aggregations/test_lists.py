@@ -1,7 +1,5 @@
 """`collect` over sessions that merge: whole lists, those of absorbed sessions, and some twice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

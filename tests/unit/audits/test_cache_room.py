@@ -1,7 +1,5 @@
 """A cache that is limited in bytes, and never full, is one without a limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which retentions lose nothing: as intervals, exact, held against a replay of every single one."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

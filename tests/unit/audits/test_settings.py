@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - sentences are easier to compare in one piece
 
-from __future__ import annotations
-
 import html
 from itertools import count
 from random import Random

@@ -1,7 +1,5 @@
 """The final results of suppress beside those of emit-on-close."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

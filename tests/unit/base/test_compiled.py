@@ -1,7 +1,5 @@
 """Loops where nothing can be written: a package without write rights, no home; what they cost is said once."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

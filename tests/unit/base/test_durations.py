@@ -1,7 +1,5 @@
 """Durations and times: read, printed, added without wrapping."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names that people guess are answered with the one that exists, or with why there is none."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """A fresh process loads compiled loops without what numba needs to compile: a quarter of a second."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Moments as people write them: read in the zone that they name, or else in the one of the records."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """What was compiled for one kind of input serves all others: nobody waits for the compiler twice."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What is run as code comes from folders that nobody else can write to."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """How many threads a run may use, and what is done in them."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

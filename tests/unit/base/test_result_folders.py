@@ -1,7 +1,5 @@
 """Folders that users name: their own files are never replaced, former results are, and nothing is seen half-written."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Text from data made safe: one short line, no markup, no MathJax."""
 
-from __future__ import annotations
-
 import ast
 import html
 import unicodedata

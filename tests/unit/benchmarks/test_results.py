@@ -1,7 +1,5 @@
 """The benchmarks never fail a test for being slow; what they say must be true all the same."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from xml.etree import ElementTree

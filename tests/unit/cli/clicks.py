@@ -1,7 +1,5 @@
 """A small file of clicks, as the help of each command names it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The command line: what the options of a report become, and one line where it cannot go on."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

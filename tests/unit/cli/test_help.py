@@ -1,7 +1,5 @@
 """The help of each command: readable at 80 columns, with examples that run as they stand."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

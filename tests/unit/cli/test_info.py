@@ -1,7 +1,5 @@
 """`info`: what it says of a file, and the command that it proposes, which runs as it stands."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Options given twice: an error where one value is taken, and all of them where several are."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`explain`, `suggest`, `audit` and `info`: their answers are those of the public calls."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

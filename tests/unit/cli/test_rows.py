@@ -1,7 +1,5 @@
 """`sessionize`: the rows of a file with the session of each."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

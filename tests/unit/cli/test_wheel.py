@@ -1,7 +1,5 @@
 """The commands where there is nothing but the wheel and what it names: no Spark, no notebook, no leftovers."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """The same options name windows of every kind in `report`, `explain` and `audit`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

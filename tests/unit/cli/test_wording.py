@@ -1,7 +1,5 @@
 """What is said at the command line names its options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The value that says how an application is deployed, and what a life of its task is told of it."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import warnings

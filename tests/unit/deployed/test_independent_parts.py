@@ -1,7 +1,5 @@
 """Parts of the records on which no others have an effect, by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

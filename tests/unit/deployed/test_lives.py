@@ -3,8 +3,6 @@
 What each kind of restart does to results is compared with Kafka Streams in tests/conformance and tests/differential.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run under Kafka's rules and the store that it writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Which restarts a run is told of: rows, kinds, and the processing guarantee."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

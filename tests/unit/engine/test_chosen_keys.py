@@ -1,7 +1,5 @@
 """`plan.run(data, keys=[…])`: which keys are meant, what is refused, and what a run of some keys says of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

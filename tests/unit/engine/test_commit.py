@@ -1,7 +1,5 @@
 """What a run leaves in its store: the windows that can still be found, and which record closed them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

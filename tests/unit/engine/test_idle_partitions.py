@@ -1,7 +1,5 @@
 """Idle partitions by example: what the rule does and says, and where it is refused as none of Kafka's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run takes as much memory with many processors as with two."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

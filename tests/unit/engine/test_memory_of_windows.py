@@ -1,7 +1,5 @@
 """What a run would make is known before it starts, and refused where it would not fit into memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plans as code for other systems: what the text says, what it refuses, and that no name gets out of its quotes."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """Records from any frame: columns found, checked and coded; the parameters of a source."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

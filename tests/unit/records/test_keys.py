@@ -1,7 +1,5 @@
 """Keys as codes and as bytes: distinct values stay distinct, in the order of Kafka's stores."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

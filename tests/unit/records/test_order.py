@@ -1,7 +1,5 @@
 """Rows that step back in time: a remark, and `sort="timestamp"`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

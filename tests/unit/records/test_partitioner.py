@@ -1,7 +1,5 @@
 """A key lands in the partition where Kafka puts it: 200 keys as Kafka hashed them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The sample comes as a frame, from the checkout or from an installed package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Times as web servers, spreadsheets and `format=` write them, hours that clocks show twice, records without a time."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts as times: each with its own zone, and what is no time is told with its row."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """A column of times as milliseconds: units, zones, what is missing, what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import warnings
 from typing import Any

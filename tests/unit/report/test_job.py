@@ -1,7 +1,5 @@
 """The report as a folder, made in this process: its tables, its plan as code, and what a failure leaves."""
 
-from __future__ import annotations
-
 import html
 import io
 import json

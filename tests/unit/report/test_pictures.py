@@ -1,7 +1,5 @@
 """The pictures of the report: what they carry, and what is said where a page cannot recompute the run."""
 
-from __future__ import annotations
-
 import html
 
 import pyarrow as pa

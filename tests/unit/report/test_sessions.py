@@ -1,7 +1,5 @@
 """The sessions of a report in numbers: those of the table of the run, for any shape of data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

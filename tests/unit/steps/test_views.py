@@ -1,7 +1,5 @@
 """What a step of a stream gives: dropped records with what they came with, which no aggregation reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What stores hold: the words that are there where nobody gives others."""
 
-from __future__ import annotations
-
 from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
 
 

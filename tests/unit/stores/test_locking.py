@@ -1,7 +1,5 @@
 """A store under several threads, and in processes that were forked while it was in use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

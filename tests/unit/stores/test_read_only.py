@@ -1,7 +1,5 @@
 """A read-only view has the reads of its store and nothing else."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How a store is opened: its kind is found by name, its options are the parameters of its class."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import subprocess

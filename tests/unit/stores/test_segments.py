@@ -1,7 +1,5 @@
 """KIP-94's segments: which one a time belongs to, which have expired, which reads look at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

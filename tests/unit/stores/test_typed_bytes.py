@@ -1,7 +1,5 @@
 """Values as typed bytes, and keys whose bytes sort as Kafka's do."""
 
-from __future__ import annotations
-
 import enum
 import math
 import pickle

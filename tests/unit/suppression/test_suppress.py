@@ -1,7 +1,5 @@
 """Suppress by hand-made records: what goes out, when, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

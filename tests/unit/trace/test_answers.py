@@ -1,7 +1,5 @@
 """What the views ask of a trace, by hand: which records sent, opened or were dropped, and which windows hold them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Slots: one number for each key in each partition, in the order in which they are met."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

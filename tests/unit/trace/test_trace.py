@@ -1,7 +1,5 @@
 """The trace of a small run, by hand; every law of `check()` broken on purpose; the ends of the 64 bits."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

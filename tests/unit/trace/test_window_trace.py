@@ -1,7 +1,5 @@
 """The trace of time and sliding windows, by hand; every law of `check()` broken; the grace that is enough."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

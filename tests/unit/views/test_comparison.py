@@ -1,7 +1,5 @@
 """Two runs beside each other: what became of each record and window, in counts that add up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

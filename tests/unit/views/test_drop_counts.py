@@ -1,7 +1,5 @@
 """Records and windows are counted apart: a record that is dropped is in no window, and one can miss many windows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

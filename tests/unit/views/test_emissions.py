@@ -1,7 +1,5 @@
 """What went downstream for one key: its rows of the changelog and what is pending, and a mark for each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What a notebook shows of a run: the summary, the first windows, times as people read them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Counters under Kafka's names, with tags, levels and a clock that is passed in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Which keys lose most: equal to the dropped records, counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.widgets.test_tuner import KINDS, clicks, spent_in

@@ -1,7 +1,5 @@
 """`changelog(old_values=True)`: what each update replaces, also when that came out of a store."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """A drop has one length, wherever it is told; and a grace that is said to keep it does."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Where there is one of something, sentences say "1 session", never "1 sessions"."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """A run over time: the open windows after each record, and how long final results take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tables of a run against answers by hand: order, tombstones, finals that come twice, counters, kinds of frames."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Times and keys as every view shows them, beside the truth by Python's own zones."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

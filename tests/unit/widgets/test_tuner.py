@@ -1,7 +1,5 @@
 """The tuner: settings, counts, a snapshot, and what each of them costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The boards without a browser: what they show follows what is set, and what a browser sends cannot break them."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import json

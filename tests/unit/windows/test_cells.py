@@ -1,7 +1,5 @@
 """The hash of cells, and which session holds what another held."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sessionkit.windows.cells import survivor

@@ -1,7 +1,5 @@
 """Tumbling and hopping windows: their parameters, the windows of a time, and when a window is closed."""
 
-from __future__ import annotations
-
 import ast
 from datetime import timedelta
 from typing import Any

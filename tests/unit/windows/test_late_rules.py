@@ -1,7 +1,5 @@
 """One late rule a kind: where a kernel derives its bound instead of asking, the bound says what the rule says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The three things that can become of a record that is behind stream time, and the clock that decides."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """The grace that a late record lacked, where some of the sessions that it would have met came from a store."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

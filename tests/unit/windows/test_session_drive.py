@@ -1,7 +1,5 @@
 """The pass over a run's records, chunk by chunk: what is noted has its place in the run."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

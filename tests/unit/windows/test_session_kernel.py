@@ -1,7 +1,5 @@
 """The session kernel where a key has many open sessions, by hand: its list is walked, then moved to cells."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """KIP-94's first form of session windows: no grace, and segments decide what can be found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of NumPy as those of Arrow and back: the same as by Arrow's own ways, which load pandas."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Which files a path means: folders, globs, lists, URLs, and what is said of those that are none."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

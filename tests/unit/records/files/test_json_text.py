@@ -1,7 +1,5 @@
 """JSON: keys as they are written, times as texts, and no file that ends the process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Row groups that are read side by side are the file, whatever its columns hold; times may come in milliseconds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parquet with page checksums: wherever a file is read here, a page that is not what was written is refused."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records from files: only the columns named, and a clear word where a file is not what it seems."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

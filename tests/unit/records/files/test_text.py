@@ -1,7 +1,5 @@
 """Records from text: keys as they are written, what is guessed is said, and no field is cut."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

@@ -1,7 +1,5 @@
 """Fields inside a column, by names with dots, and what stands in the index of a pandas frame."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Everything that people have is read, to the same results, and a mistake gets the right call."""
 
-from __future__ import annotations
-
 import bz2
 import datetime as dt
 import gzip

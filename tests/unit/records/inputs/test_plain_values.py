@@ -1,7 +1,5 @@
 """No way in loses a digit of a whole number, whatever stands beside it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Key columns of Python's text objects, coded by where the objects lie: always what Arrow reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

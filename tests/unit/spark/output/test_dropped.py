@@ -1,7 +1,5 @@
 """The columns of dropped records, without a Spark; tests/spark/test_dropped_records.py has their rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from sessionkit.base.result_columns import shown_key

@@ -1,7 +1,5 @@
 """What is made of Spark's words about a query: numbers, a line, partitions that stand still, windows that close."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Which Parquet files tasks may read by themselves: one partition a row group, proved by the files, or not at all."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

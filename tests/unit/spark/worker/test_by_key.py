@@ -1,7 +1,5 @@
 """Shares of a partition's keys, each in a run of its own, give together what the whole partition gives."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """States in shared memory: only what this user wrote, whole and for this micro-batch, is believed, or goes."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import resource

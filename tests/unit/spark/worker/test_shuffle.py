@@ -1,7 +1,5 @@
 """Records in no order through a shuffle of Arrow slices: all come out, by partition and rising offset."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

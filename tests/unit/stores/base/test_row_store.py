@@ -1,7 +1,5 @@
 """A store out of rows: what the base adds to six calls. What it promises as a store: tests/contract/test_stores.py."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The record cache: order of a flush, tombstones, eviction, and reads that see it over the store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The record cache before a store on disk: it is read segment by segment, and a read uses what it goes through."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -3,8 +3,6 @@
 What is expected here is what Kafka Streams 4.3.1 answered; the random comparison asks it about many more.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """One partition's entries by hand: places before and behind a bound, and the merge of what is cached and stored."""
 
-from __future__ import annotations
-
 import pytest
 
 from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, Room, merged

@@ -1,7 +1,5 @@
 """The in-memory session store: Kafka's calls, its order, its expiry, its errors; and what it shows of itself."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The in-memory window store: Kafka's calls, its order, its expiry, and what stays after an error."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

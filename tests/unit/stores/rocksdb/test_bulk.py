@@ -1,7 +1,5 @@
 """Rows of a store on disk, many at once: the same bytes and the same columns as one by one."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager

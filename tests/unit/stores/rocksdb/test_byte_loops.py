@@ -1,7 +1,5 @@
 """Loops over the bytes of many rows, by hand: keys joined and split, values written and read."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

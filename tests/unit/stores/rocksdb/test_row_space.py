@@ -1,7 +1,5 @@
 """Where rows lie: the bytes of their keys are the format that a later version reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The session store on disk: Kafka's RocksDB order and expiry, commits, reopening, refusals; and what it shows."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """The window store on disk: Kafka's three forms, their orders and what they let expire."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

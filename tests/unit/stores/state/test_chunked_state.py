@@ -1,7 +1,5 @@
 """A log of chunks by hand: which rows go into which chunk, and when old ones are written anew."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A state as columns, by hand: what is loaded, what a commit replaces, and the order in which it is shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lanes of more records than can be drawn one by one: what is shown as colour adds up, what stands out keeps a mark."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

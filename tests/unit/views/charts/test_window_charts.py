@@ -1,7 +1,5 @@
 """Charts of tumbling, hopping and sliding windows: what is drawn is counted against the trace."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

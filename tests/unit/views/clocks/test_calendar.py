@@ -1,7 +1,5 @@
 """Cells of a calendar: contiguous, as clocks of the zone show them, and as fine as the span asks for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

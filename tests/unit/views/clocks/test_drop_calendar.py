@@ -1,7 +1,5 @@
 """A calendar of drops, beside a plain count with pandas."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

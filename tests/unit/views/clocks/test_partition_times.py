@@ -1,7 +1,5 @@
 """The stream times of partitions beside each other, beside a plain walk over the records with pandas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The hours and weekdays of most drops, on data where they are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

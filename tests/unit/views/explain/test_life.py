@@ -1,7 +1,5 @@
 """The life of a window in words: its records, its bridges, what closed it, or why it is open."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - sentences are easier to compare in one piece
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

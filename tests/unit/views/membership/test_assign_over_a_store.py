@@ -1,7 +1,5 @@
 """`run.assign` over a store: the records of earlier runs are among the rows of a window, and come first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """`run.assign`: the rows of a run with the window that each is in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

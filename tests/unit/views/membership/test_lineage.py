@@ -1,7 +1,5 @@
 """The tree of a session: every record in it once, summed up through each merge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The widget's side in the kernel: what it answers, explains, refuses, and shows where no script runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a table shows is what pandas shows of the same frame, sorted and filtered."""
 
-from __future__ import annotations
-
 import string
 from typing import Any
 

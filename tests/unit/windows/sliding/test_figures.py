@@ -1,7 +1,5 @@
 """The figures of KIP-450, and the example of Kafka's SlidingWindows, as runs."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

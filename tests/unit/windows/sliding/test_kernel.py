@@ -1,7 +1,5 @@
 """The compiled sliding windows against the rules, followed line by line over a dict of windows."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator

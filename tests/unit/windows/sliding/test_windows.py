@@ -1,7 +1,5 @@
 """Sliding windows: their parameters, the windows that records make, what a partly late record does, trailing only."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Rows of bytes in RocksDB: what is written when, and what survives a loss of power."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

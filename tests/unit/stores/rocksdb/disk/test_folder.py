@@ -1,7 +1,5 @@
 """The folder of a store on disk: what is written in it, what its seal says, and what in it is not followed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

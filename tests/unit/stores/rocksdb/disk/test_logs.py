@@ -1,7 +1,5 @@
 """RocksDB's logs: what a crash leaves is let through, what RocksDB would not notice is found."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from pathlib import Path

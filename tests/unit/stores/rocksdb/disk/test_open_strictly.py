@@ -1,7 +1,5 @@
 """RocksDB's settings, and the trial of a folder that may hang."""
 
-from __future__ import annotations
-
 import runpy
 import signal
 from pathlib import Path
