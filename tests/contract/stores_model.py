@@ -30,6 +30,28 @@ def opened(kind: str, of: str, folder: Path, name: str = "clicks", **options: An
     return sk.open_store(kind, name, of=of, **place, **options)
 
 
+def put(store: Any, key: Any, time_ms: int, aggregate: Any, **options: Any) -> bool:
+    """Puts a session that ends then, or a window that starts then."""
+    last = (time_ms, aggregate) if store.holds == "sessions" else (aggregate, time_ms)
+    kept: bool = store.put(key, time_ms, *last, **options)
+    return kept
+
+
+def times_of(store: Any, **options: Any) -> list[tuple[Any, int]]:
+    return sorted((each.key, each.window_start_ms) for each in store.all(**options))
+
+
+def session_columns(rows: list[tuple[Any, ...]], name: str = "count") -> SessionColumns:
+    """(key, partition, start, end, opened_by, closed_by, aggregate) as columns."""
+    keys, *numbers, aggregates = map(list, zip(*rows, strict=True)) if rows else ([], *([[]] * 5), [])
+    partition, start, end, opened_by, closed_by = (np.array(column, np.int64) for column in numbers)
+    values = np.empty(len(aggregates), object)
+    values[:] = aggregates
+    return SessionColumns(
+        pa.array(keys, pa.large_string()), partition, start, end, opened_by, closed_by, {name: values}
+    )
+
+
 class Row(NamedTuple):
     """A session of the model; of a window the end is its start."""
 

@@ -22,7 +22,7 @@ from sessionkit.stores import HOLDS, READ_ONLY_KINDS, STORE_KINDS, Snapshot, sto
 from sessionkit.stores.cache.sessions import CachedSessions, CachedWindows
 from sessionkit.stores.contract import RESTARTS, PlanStore, SessionStore, WindowStore
 from tests.contract.examples import sqlite_store  # registers itself
-from tests.contract.stores_model import MACHINES, listed, opened
+from tests.contract.stores_model import MACHINES, listed, opened, put, times_of
 from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
 from tests.kinds import plan_of
@@ -44,17 +44,6 @@ def registered() -> Iterator[None]:
     yield
     for key in EXAMPLES:
         del STORE_KINDS[key]
-
-
-def put(store: Any, key: Any, time_ms: int, aggregate: Any, **options: Any) -> bool:
-    """Puts a session that ends then, or a window that starts then."""
-    last = (time_ms, aggregate) if store.holds == "sessions" else (aggregate, time_ms)
-    kept: bool = store.put(key, time_ms, *last, **options)
-    return kept
-
-
-def times_of(store: Any, **options: Any) -> list[tuple[Any, int]]:
-    return sorted((each.key, each.window_start_ms) for each in store.all(**options))
 
 
 def plan_for(of: str, emit: str = "on_window_update") -> sk.Plan:
@@ -98,7 +87,7 @@ def test_it_has_all_calls_of_the_contract(kind: str, of: str, tmp_path: Path) ->
     made = store_class(kind, of)
     assert getattr(made, "__abstractmethods__", frozenset()) == frozenset()
     with opened(kind, of, tmp_path) as store:
-        assert store.holds == of
+        assert type(store) is made and store.holds == of
         for contract in CONTRACTS[of]:
             lacking = [name for name in calls_of(contract) if not hasattr(store, name)]
             assert lacking == [], f"{made} lacks what {contract.__name__} names"
@@ -118,6 +107,8 @@ def test_its_constructor_takes_options_by_name_and_says_what_it_is_called(kind: 
         assert (store.name, store.retention_ms) == ("visits", 3_600_000)
     with pytest.raises(InvalidArgument, match=rf"a store of kind '{kind}' has no such option; got colour='red'"):
         opened(kind, of, tmp_path, colour="red")
+    with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
+        opened(kind, of, tmp_path, retention="-1ms")
 
 
 @pytest.mark.slow
@@ -288,7 +279,7 @@ def test_a_plan_is_bound_to_its_store(kind: str, of: str, tmp_path: Path) -> Non
         with pytest.raises(InvalidData, match="store 'clicks' holds the results of another plan"):
             plan.count().run(records(), store=store)
         other = next(held for held in HOLDS if held != of)
-        with pytest.raises(InvalidArgument, match=f"store must be a store of {other}"):
+        with pytest.raises(InvalidArgument, match=rf'store must be a store of {other}; got .*of="{other}"\)'):
             plan_for(other).run(records(), store=store)
         with pytest.raises(InvalidArgument, match="a plan cannot write to this store"):
             plan.run(records(), store=store.read_only())

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed
-from sessionkit.stores.contract import SessionColumns, Snapshot
+from sessionkit.errors import InvalidArgument, InvalidData
+from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.sessions import MemorySessionStore
+from tests.contract.stores_model import session_columns as columns
 
 Spans = list[tuple[Any, int, int]]
 
@@ -43,42 +44,6 @@ def test_order_is_end_then_key_then_falling_start() -> None:
     assert spans_of(store.fetch("a")) == [span for span in IN_ORDER if span[0] == "a"]
 
 
-def test_keys_are_in_the_order_of_their_bytes() -> None:
-    keys = [
-        "\U0001f600",
-        "\uffff",
-        "é",
-        "z",
-        "a",
-        "aa",
-        "B",
-        "",
-    ]  # UTF-16, which Java compares, has the first two reversed
-    store = filled([(key, 0, 9) for key in keys])
-    assert (
-        [s.key for s in store.all()]
-        == sorted(keys, key=str.encode)
-        == ["", "B", "a", "aa", "z", "é", "\uffff", "\U0001f600"]
-    )
-    numbers = filled([(key, 0, 9) for key in (-1, 5, 0, -(2**63))])
-    assert [s.key for s in numbers.all()] == [0, 5, -(2**63), -1]
-
-
-def test_a_range_of_keys_includes_both_bounds_and_none_is_open() -> None:
-    store = filled([(key, 0, 9) for key in ("a", "aa", "b", "c")])
-    ranges = {
-        ("a", "b"): ["a", "aa", "b"],
-        ("aa", "aa"): ["aa"],
-        (None, "aa"): ["a", "aa"],
-        ("aa", None): ["aa", "b", "c"],
-        ("x", "z"): [],
-        ("ab", "bb"): ["b"],
-    }
-    for (low, high), keys in ranges.items():
-        assert [s.key for s in store.fetch(low, high)] == keys
-        assert [s.key for s in store.find_sessions_in_keys(low, high, 9, 0)] == keys
-
-
 def test_a_backward_range() -> None:
     """Kafka's in-memory store throws on fetch and on times, and finds nothing in a range of keys of findSessions."""
     store = filled([("a", 0, 9), ("b", 0, 9)])
@@ -91,38 +56,9 @@ def test_a_backward_range() -> None:
         store.find_sessions_by_end(9, 8)
 
 
-@pytest.mark.parametrize(
-    ("earliest_end", "latest_start", "found"),
-    [(9, 5, True), (10, 5, False), (9, 4, False), (0, 2**63 - 1, True), (-1, 5, True), (-(2**63), 2**63 - 1, True)],
-)
-def test_bounds_are_inclusive(earliest_end: int, latest_start: int, found: bool) -> None:
-    store = filled([("ada", 5, 9)])
-    assert bool(list(store.find_sessions("ada", earliest_end, latest_start))) is found
-    assert bool(list(store.find_sessions_in_keys("a", "b", earliest_end, latest_start))) is found
-    assert list(store.find_sessions("bob", earliest_end, latest_start)) == []
-
-
 @pytest.mark.parametrize(("low", "high", "found"), [(9, 9, True), (0, 8, False), (10, 20, False), (0, 9, True)])
 def test_bounds_of_ends_are_inclusive(low: int, high: int, found: bool) -> None:
     assert bool(list(filled([("ada", 5, 9)]).find_sessions_by_end(low, high))) is found
-
-
-def test_fetch_session_is_exact() -> None:
-    store = filled([("ada", 5, 9)])
-    assert store.fetch_session("ada", 5, 9) == "ada5-9"
-    for key, start, end in (("ada", 4, 9), ("ada", 5, 10), ("bob", 5, 9), ("ada", 9, 5)):
-        assert store.fetch_session(key, start, end) is None
-
-
-def test_put_replaces_and_null_deletes() -> None:
-    store = filled([("ada", 5, 9)])
-    store.put("ada", 5, 9, "new")
-    assert [s.aggregate for s in store.all()] == ["new"]
-    store.put("ada", 5, 9, None)
-    assert (len(store), store.fetch_session("ada", 5, 9)) == (0, None)
-    store.put("ada", 5, 9, None)  # there is nothing to delete
-    store.put("ada", 5, 9, None, keep_null=True)
-    assert [s.aggregate for s in store.all()] == [None]
 
 
 def test_remove_takes_exactly_one() -> None:
@@ -131,26 +67,6 @@ def test_remove_takes_exactly_one() -> None:
     for key, start, end in (("ada", 5, 9), ("ada", 5, 8), ("eve", 5, 9)):
         store.remove(key, start, end)
     assert spans_of(store.all()) == [("ada", 6, 9), ("bob", 5, 9)]
-
-
-def test_an_answer_is_fixed_when_the_call_is_made() -> None:
-    store = filled([("ada", 5, 9), ("bob", 5, 9)])
-    found = store.all()
-    next(found)
-    store.remove("bob", 5, 9)
-    store.put("eve", 5, 9, 1)
-    assert [s.key for s in found] == ["bob"]
-
-
-def test_partitions_are_apart() -> None:
-    store = MemorySessionStore(retention="10ms")
-    store.put("ada", 0, 5, 1, partition=0)
-    store.put("ada", 0, 900, 2, partition=3)
-    assert [s.aggregate for s in store.fetch("ada")] == [1]
-    assert [s.aggregate for s in store.fetch("ada", partition=3)] == [2]
-    assert store.fetch_session("ada", 0, 900) is None
-    store.remove("ada", 0, 5, partition=3)
-    assert len(store) == 2
 
 
 # ---- expiry (Kafka's InMemorySessionStore)
@@ -209,23 +125,6 @@ def test_without_retention_nothing_expires() -> None:
 # ---- errors
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "telling"),
-    [
-        (9, 5, "a session starts at 0 or later and does not end before; got [9, 5]; swap them"),
-        (-1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
-        (1.0, 5, "a time of a session must be a moment; got 1.0; a time such as"),
-        (1, None, "a time of a session must be a moment; got None"),
-        (1, True, "a time of a session must be a moment; got True"),
-        ("1", 5, "a time of a session must be a moment; got '1'"),
-    ],
-)
-def test_spans_that_cannot_be(start: Any, end: Any, telling: str) -> None:
-    with pytest.raises(InvalidArgument) as caught:
-        MemorySessionStore().put("ada", start, end, 1)
-    assert telling in str(caught.value)
-
-
 def test_times_of_a_question_must_be_integers() -> None:
     store = filled([("ada", 5, 9)])
     for ask in (
@@ -243,63 +142,6 @@ def test_numpy_integers_are_integers() -> None:
     assert spans_of(store.fetch(7)) == [(7, 5, 9)]
 
 
-@pytest.mark.parametrize("key", [None, 1.0, True, ("a",), object(), "\ud800", 2**63])
-def test_what_is_no_key(key: Any) -> None:
-    store = MemorySessionStore()
-    for call in (lambda: store.put(key, 5, 9, 1), lambda: store.fetch(key), lambda: store.remove(key, 5, 9)):
-        with pytest.raises(InvalidArgument, match="this cannot be a key"):
-            call()
-
-
-def test_a_store_has_one_type_of_key() -> None:
-    """As bytes, the integer 1 and this text are the same."""
-    store = filled([(1, 5, 9)])
-    for key in ("\0\0\0\0\0\0\0\1", b"\0\0\0\0\0\0\0\1"):
-        with pytest.raises(
-            InvalidArgument, match=r"store 'sessions' holds keys of another type; got .*; its keys are int"
-        ):
-            store.put(key, 5, 9, 2)
-        with pytest.raises(InvalidArgument, match="holds keys of another type"):
-            list(store.find_sessions(key, 0, 10))
-    assert [s.aggregate for s in store.all()] == ["15-9"]
-
-
-def test_retention_is_a_duration() -> None:
-    assert MemorySessionStore(retention="1h").retention_ms == 3_600_000
-    with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
-        MemorySessionStore(retention="-1ms")
-
-
-CALLS: dict[str, tuple[Any, ...]] = {
-    "put": ("ada", 5, 9, 1),
-    "remove": ("ada", 5, 9),
-    "find_sessions": ("ada", 0, 10),
-    "backward_find_sessions": ("ada", 0, 10),
-    "find_sessions_in_keys": ("a", "b", 0, 10),
-    "backward_find_sessions_in_keys": ("a", "b", 0, 10),
-    "find_sessions_by_end": (0, 10),
-    "fetch_session": ("ada", 5, 9),
-    "fetch": ("ada",),
-    "backward_fetch": ("ada",),
-    "all": (),
-    "snapshot": (0,),
-    "load": (pa.array(["ada"]), {0: 5}, ("count",)),
-    "to_pandas": (),
-    "__len__": (),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_closed_store_refuses_every_call(name: str) -> None:
-    with filled([("ada", 5, 9)], name="clicks") as store:
-        getattr(store, name)(*CALLS[name])
-    with pytest.raises(StoreClosed, match="store 'clicks' is closed"):
-        getattr(store, name)(*CALLS[name])
-    store.close()
-    assert repr(store) == "MemorySessionStore('clicks'): closed"
-    assert "closed" in store._repr_html_()
-
-
 def test_a_closed_store_holds_no_memory() -> None:
     class Kept:
         """A value that can be watched."""
@@ -313,23 +155,7 @@ def test_a_closed_store_holds_no_memory() -> None:
     assert watched() is None
 
 
-def test_a_closed_store_takes_no_commit() -> None:
-    store = MemorySessionStore()
-    store.close()
-    nothing = columns([])
-    with pytest.raises(StoreClosed):
-        store.commit(nothing, nothing, {})
-
-
 # ---- the bulk calls
-
-
-def columns(rows: list[tuple[str, int, int, int, int, int, Any]], name: str = "count") -> SessionColumns:
-    """(key, partition, start, end, opened_by, closed_by, aggregate) as columns."""
-    keys, *numbers, aggregates = map(list, zip(*rows, strict=True)) if rows else ([], *([[]] * 5), [])
-    partition, start, end, opened_by, closed_by = (np.array(column, np.int64) for column in numbers)
-    values = {name: np.array(aggregates, object)}
-    return SessionColumns(pa.array(keys, pa.large_string()), partition, start, end, opened_by, closed_by, values)
 
 
 def test_what_was_committed_is_loaded() -> None:
@@ -402,25 +228,6 @@ def test_it_shows_twenty_sessions_at_most() -> None:
 
 
 # ---- open_store
-
-
-def test_open_store() -> None:
-    with sk.open_store("memory", "clicks-store", retention="1h") as store:
-        assert isinstance(store, MemorySessionStore)
-        assert (store.name, store.retention_ms) == ("clicks-store", 3_600_000)
-
-
-@pytest.mark.parametrize("name", ["a", "A-Z_0.9", "x" * 249, "..."])
-def test_names(name: str) -> None:
-    assert sk.open_store("memory", name).name == name
-
-
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "../x", "a\\b", "a b", "é", "a\0", "a\n", "x" * 250, None, 5, b"a"]
-)
-def test_names_that_are_refused(name: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"this cannot be the name of a store; got .*; letters, digits, "):
-        sk.open_store("memory", name)
 
 
 @pytest.mark.parametrize("kind", ["disk", None, ["memory"]])

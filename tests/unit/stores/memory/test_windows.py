@@ -1,21 +1,16 @@
 """The in-memory window store: Kafka's calls, its order, its expiry, and what stays after an error."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import sessionkit as sk
-from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, StoreClosed, StoreMismatch
+from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, StoreMismatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.deployments import run_deployed
-from tests.interpreted import fewer
-from tests.kinds import in_ms
 
 Starts = list[tuple[Any, int]]
 
@@ -69,14 +64,6 @@ def test_ranges_include_both_bounds_and_come_backwards_too(
     assert starts_of(getattr(store, "backward_" + call)(*bounds)) == expected[::-1]
 
 
-def test_keys_are_in_the_order_of_their_bytes() -> None:
-    keys = ["\U0001f600", "\uffff", "é", "z", "a", "aa", "B", ""]  # UTF-16 has the first two the other way round
-    store = filled([(key, 5) for key in keys])
-    assert [w.key for w in store.all()] == ["", "B", "a", "aa", "z", "é", "\uffff", "\U0001f600"]
-    numbers = filled([(key, 5) for key in (-1, 5, 0, -(2**63))])
-    assert [w.key for w in numbers.all()] == [0, 5, -(2**63), -1]
-
-
 def test_one_window_is_fetched_by_key_and_start() -> None:
     store = filled([("ada", 5)])
     found = store.fetch_window("ada", 5)
@@ -93,42 +80,6 @@ def test_a_window_is_kept_as_it_was_put() -> None:
     store.put("ada", 5, [2], 8)
     assert tuple(next(store.all())) == (5, [2], 8, "ada", -1, -1, -1)
     assert len(store) == 1
-
-
-def test_null_deletes_unless_it_is_to_be_kept() -> None:
-    store = filled([("ada", 5), ("bob", 5), ("ada", 9)])
-    assert store.put("ada", 5, None, 6)
-    assert starts_of(store.all()) == [("bob", 5), ("ada", 9)]
-    assert store.put("ada", 5, None, 6)  # there is nothing to delete
-    assert store.put("ada", 9, None, 6)
-    assert len(store) == 1
-    assert store.put("ada", 9, None, 7, keep_null=True)
-    assert [tuple(w)[:3] for w in store.fetch("ada", 0, 99)] == [(9, None, 7)]
-
-
-def test_an_answer_is_fixed_when_the_call_is_made() -> None:
-    store = filled([("ada", 5), ("bob", 5), ("cat", 9)])
-    found = store.all()
-    next(found)
-    store.put("bob", 5, None, 6)
-    store.put("eve", 5, 1, 6)
-    assert starts_of(found) == [("bob", 5), ("cat", 9)]
-
-
-def test_partitions_are_apart() -> None:
-    store = MemoryWindowStore(retention="10ms")
-    store.put("ada", 5, "here", 5, partition=0)
-    store.put("ada", 900, "there", 900, partition=3)
-    store.put("ada", 895, "there", 900, partition=3)
-    assert starts_of(store.all()) == [("ada", 5)]  # the clock of partition 3 has not moved that of 0
-    assert starts_of(store.all(partition=3)) == [("ada", 895), ("ada", 900)]
-    assert list(store.all(partition=1)) == []
-    assert store.fetch_window("ada", 900) is None
-    assert store.fetch_window("ada", 5, partition=3) is None
-    store.put("ada", 5, None, 5, partition=0)
-    assert len(store) == 2
-    assert starts_of(store.backward_fetch("ada", 0, 999, partition=3)) == [("ada", 900), ("ada", 895)]
-    assert starts_of(store.fetch_in_keys("a", "b", 0, 999, partition=3)) == [("ada", 895), ("ada", 900)]
 
 
 # ---- expiry (Kafka's InMemoryWindowStore)
@@ -181,12 +132,6 @@ def test_a_null_moves_time_and_one_that_is_too_late_deletes_nothing() -> None:
 def test_without_retention_nothing_expires() -> None:
     store = filled([("ada", 2**62), ("ada", 0)])
     assert starts_of(store.all()) == [("ada", 0), ("ada", 2**62)]
-
-
-def test_retention_is_a_duration() -> None:
-    assert MemoryWindowStore(retention="1h").retention_ms == 3_600_000
-    with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
-        MemoryWindowStore(retention="-1ms")
 
 
 # ---- what stays after an error
@@ -302,25 +247,6 @@ def test_several_aggregations_are_one_stored_value() -> None:
             plan.with_windows(size_ms=20, advance_ms=10).run(clicks(("ada", 7, 0, 2)), store=store)
 
 
-@pytest.mark.parametrize("key", ["\0\0\0\0\0\0\0\1", b"\0\0\0\0\0\0\0\1"])
-def test_a_store_has_one_type_of_key(key: Any) -> None:
-    """As bytes, the integer 1 and this text are the same."""
-    store = filled([(1, 5)])
-    for call in (lambda: store.put(key, 5, 2, 6), lambda: store.fetch(key, 0, 9), lambda: store.fetch_window(key, 5)):
-        with pytest.raises(InvalidArgument, match=r"holds keys of another type; got .*; its keys are int"):
-            call()
-    assert [w.aggregate for w in store.all()] == ["15"]
-
-
-# ---- times that cannot be
-
-
-@pytest.mark.parametrize("start", [-1, 1.5, True, None, "5"])
-def test_a_start_that_cannot_be_is_refused(start: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"a time of a window must be a moment|a window starts at 0 or later"):
-        MemoryWindowStore().put("ada", start, 1, 5)
-
-
 # ---- to look at
 
 
@@ -390,147 +316,9 @@ def test_a_restarted_task_has_forgotten_the_stream_time_alone() -> None:
         assert starts_of(store.all()) == [("a", 5)]
 
 
-# ---- closed, and opened by name
-
-CALLS: dict[str, tuple[Any, ...]] = {
-    "put": ("ada", 5, 1, 9),
-    "fetch_window": ("ada", 5),
-    "fetch": ("ada", 0, 10),
-    "backward_fetch": ("ada", 0, 10),
-    "fetch_in_keys": ("a", "b", 0, 10),
-    "backward_fetch_in_keys": ("a", "b", 0, 10),
-    "fetch_all": (0, 10),
-    "backward_fetch_all": (0, 10),
-    "all": (),
-    "backward_all": (),
-    "snapshot": (0,),
-    "check_names": (["count"],),
-    "check_windows": ({"kind": "TimeWindows"},),
-    "to_pandas": (),
-    "__len__": (),
-}
+# ---- opened by name
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_closed_store_refuses_every_call(name: str) -> None:
-    with filled([("ada", 5)], name="hourly") as store:
-        getattr(store, name)(*CALLS[name])
-    with pytest.raises(StoreClosed, match="store 'hourly' is closed; got a call; open it again"):
-        getattr(store, name)(*CALLS[name])
-    store.close()  # again: nothing to do
-    assert repr(store) == "MemoryWindowStore('hourly'): closed"
-    assert "closed" in store._repr_html_()
-
-
-def test_a_closed_store_takes_no_commit() -> None:
-    store = MemoryWindowStore()
-    store.close()
-    with pytest.raises(StoreClosed):
-        store.commit_snapshots({0: Snapshot()})
-
-
-@pytest.mark.parametrize("key", [None, 1.0, True, ("a",), object(), "\ud800", 2**63])
-def test_what_is_no_key(key: Any) -> None:
-    store = filled([("ada", 5)])
-    for call in (lambda: store.put(key, 5, 1, 9), lambda: store.fetch(key, 0, 9), lambda: store.fetch_window(key, 5)):
-        with pytest.raises(InvalidArgument, match="this cannot be a key"):
-            call()
-    assert starts_of(store.all()) == [("ada", 5)]
-
-
-def test_open_store() -> None:
-    with sk.open_store("memory", "hourly", of="windows", retention="1h") as store:
-        assert isinstance(store, MemoryWindowStore)
-        assert (store.name, store.retention_ms) == ("hourly", 3_600_000)
+def test_a_store_holds_one_of_two_things() -> None:
     with pytest.raises(InvalidArgument, match=r"of must be a known choice; got 'window'; one of 'sessions', 'windows'"):
         sk.open_store("memory", "hourly", of="window")
-
-
-def test_a_store_holds_sessions_or_windows() -> None:
-    plan, table = (
-        sk.group_by_key("key", timestamp="time", unit="ms", times="ms"),
-        pd.DataFrame({"key": ["a"], "time": [5]}),
-    )
-    kinds = {"windows": sk.SessionWindows(inactivity_gap_ms=5, grace=0), "sessions": sk.TimeWindows(size_ms=5, grace=0)}
-    for of, windows in kinds.items():
-        other = "sessions" if of == "windows" else "windows"
-        with (
-            sk.open_store("memory", "hourly", of=of) as store,
-            pytest.raises(InvalidArgument, match=rf"store must be a store of {other}; got .*of=\"{other}\"\)"),
-        ):
-            plan.windowed_by(windows).count().run(table, store=store)
-
-
-# ---- any calls in any order, as a plain list would answer them
-
-
-class Window(NamedTuple):
-    """A window of the model."""
-
-    start_ms: int
-    key: str
-    aggregate: int
-
-
-class Machine(RuleBasedStateMachine):
-    """Puts, deletions and reads of two partitions, with or without retention."""
-
-    @initialize(retention=st.none() | st.integers(0, 12))
-    def open(self, retention: int | None) -> None:
-        self.store = MemoryWindowStore(retention=in_ms(retention))
-        self.retention_ms = retention
-        self.model: dict[int, list[Window]] = {0: [], 3: []}
-        self.observed = {0: -1, 3: -1}
-        self.count = 0
-
-    def is_expired(self, partition: int, start: int) -> bool:
-        return self.retention_ms is not None and start <= self.observed[partition] - self.retention_ms
-
-    @rule(
-        key=st.sampled_from(["", "a", "b"]),
-        partition=st.sampled_from([0, 3]),
-        start=st.integers(0, 30),
-        null=st.booleans(),
-    )
-    def put(self, key: str, partition: int, start: int, null: bool) -> None:
-        self.count += 1
-        self.observed[partition] = max(self.observed[partition], start)
-        refused = self.is_expired(partition, start)
-        kept = [w for w in self.model[partition] if not self.is_expired(partition, w.start_ms)]
-        if not refused:
-            kept = [w for w in kept if w[:2] != (start, key)]
-            kept += [] if null else [Window(start, key, self.count)]
-        self.model[partition] = sorted(kept)
-        done = self.store.put(key, start, None if null else self.count, start + 5, partition=partition)
-        assert done is not refused
-
-    @rule(
-        key=st.sampled_from(["", "a", "b"]),
-        partition=st.sampled_from([0, 3]),
-        low=st.integers(-2, 32),
-        size=st.integers(0, 9),
-    )
-    def fetch(self, key: str, partition: int, low: int, size: int) -> None:
-        held = [w for w in self.model[partition] if low <= w.start_ms <= low + size]
-        bounds = (low, low + size)
-        assert self.found(self.store.fetch_all(*bounds, partition=partition)) == held
-        of_key = self.found(self.store.backward_fetch(key, *bounds, partition=partition))
-        assert of_key == [w for w in held[::-1] if w.key == key]
-        in_keys = self.found(self.store.fetch_in_keys(key, None, *bounds, partition=partition))
-        assert in_keys == [w for w in held if w.key >= key]
-
-    @staticmethod
-    def found(windows: Any) -> list[Window]:
-        return [Window(w.window_start_ms, w.key, w.aggregate) for w in windows]
-
-    @invariant()
-    def all_is_the_model(self) -> None:
-        if hasattr(self, "store"):
-            for partition, held in self.model.items():
-                assert self.found(self.store.all(partition=partition)) == held
-            assert len(self.store) == sum(map(len, self.model.values()))
-
-
-@pytest.mark.slow
-def test_any_calls() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=fewer(40), stateful_step_count=30, deadline=None))
