@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessionkit.errors import InvalidArgument, StoreClosed, StoreMismatch, UnsupportedData
+from sessionkit.errors import InvalidArgument, StoreMismatch, UnsupportedData
 from sessionkit.stores.contract import Snapshot, StoredWindow
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
@@ -320,9 +320,6 @@ def test_what_cannot_be(directory: Path) -> None:
         with pytest.raises(UnsupportedData):
             store.put("ada", 1, object(), 1)
         assert len(store) == 0
-    for name, *arguments in (("put", "a", 1, 1, 1), ("fetch", "a", 0, 1), ("fetch_window", "a", 1), ("all",)):
-        with pytest.raises(StoreClosed, match="store 'hourly' is closed"):
-            getattr(store, str(name))(*arguments)
 
 
 def test_it_shows_itself(directory: Path) -> None:
