@@ -5,14 +5,13 @@ correctly or refuses to open; and it never hangs.
 """
 
 import itertools
-import multiprocessing
 import os
 import random
 import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,85 +19,32 @@ from typing import Any
 import pytest
 
 from sessionkit.errors import StoreCorrupted, StoreFailed
-from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.interpreted import fewer
+from tests.reliability._stores import CHILDREN, Child, Model, Row, Writing, record_starts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("stores that are killed")]  # one process makes the children
 
 KILLS, KILLS_IN_A_COMMIT, FLIPS = fewer(50), fewer(40), fewer(300)
 LIMIT_S = 5
 START_S = 20  # what an unclosed store takes on top, on a busy machine: another Python is started
-# Children come from a process that has the library loaded and never opens a store: none of RocksDB's threads in it.
-CHILDREN = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload([__name__])
-
-Model = dict[str, tuple[int, int, int]]
-
-
-class Child:
-    """A process and the pipe to it."""
-
-    def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
-        self.pipe, theirs = CHILDREN.Pipe()
-        self.process = CHILDREN.Process(target=work, args=(theirs, *arguments), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def hear(self, limit_s: float) -> Any:
-        """What it says next; None if it says nothing in time, or has ended."""
-        try:
-            return self.pipe.recv() if self.pipe.poll(limit_s) else None
-        except EOFError:
-            return None
-
-    def kill(self) -> None:
-        """kill -9."""
-        if self.process.pid is not None:
-            self.process.kill()  # it may have ended by itself meanwhile
-        self.process.join()
-        self.pipe.close()
 
 
 def opened(directory: Path, name: str = "clicks") -> RocksDBSessionStore:
     return RocksDBSessionStore(name=name, directory=directory, segment_interval="1000ms", time_ordered=True)
 
 
-# ---- what is written: batch n adds one to the counts of some keys and moves their sessions on
-
-
-def keys_of(batch: int) -> list[str]:
-    return [f"key {number}" for number in range(40) if (number * 7 + batch) % 3]
-
-
-def apply(store: RocksDBSessionStore, batch: int, say: Callable[[Any], None] = lambda said: None) -> None:
-    """Reads, removes and puts, as a plan does; a batch taken twice would count twice."""
-    with store.all_or_nothing():
-        for key in keys_of(batch):
-            start, end, count = next(((s[0], s[1], s[2]) for s in store.fetch(key)), (batch, batch, 0))
-            store.remove(key, start, end)
-            store.put(key, start, batch * 100, count + 1)
-    say(("begin", batch))
-    store.commit_snapshots({0: Snapshot(batch, batch * 100, -1)})
-    say(("end", batch))
-
-
-def after(batches: int) -> Model:
-    """What a store holds that was never interrupted."""
-    model: Model = {}
-    for batch in range(batches):
-        for key in keys_of(batch):
-            start, _, count = model.get(key, (batch, batch, 0))
-            model[key] = (start, batch * 100, count + 1)
-    return model
+WRITING = Writing("faults", "session by time", keys=40)
+apply, after = WRITING.commit, WRITING.after
 
 
 def held(store: RocksDBSessionStore) -> Model:
     found = list(store.all())
     assert len({s.key for s in found}) == len(found)
     assert sorted(store.find_sessions_by_end(0, 2**62)) == sorted(found)
-    return {s.key: (s.window_start_ms, s.window_end_ms, s.aggregate) for s in found}
+    return {s.key: Row(s.window_start_ms, s.window_end_ms, s.aggregate) for s in found}
 
 
 # ---- kill -9
@@ -110,21 +56,26 @@ def write_for_ever(pipe: Connection, directory: Path) -> None:
             apply(store, batch, pipe.send)
 
 
+def noted(said: int) -> tuple[int, int]:
+    """(last batch that was begun, last that was ended), of what `Writing.commit` says."""
+    return said // 2, (said - 1) // 2
+
+
 def kill_during(child: Child, wait: int, pause_s: float) -> tuple[int, int]:
     """(last batch that was begun, last that was ended) of a child that was killed `pause_s` into its batch `wait`."""
     begun, ended = -1, -1
     for _ in range(10_000):
         said = child.hear(30)
         assert said is not None, "the child ended by itself"
-        begun, ended = (said[1], ended) if said[0] == "begin" else (begun, said[1])
-        if said[0] == "begin" and (wait := wait - 1) < 0:
+        begun, ended = noted(said)
+        if begun > ended and (wait := wait - 1) < 0:
             break
     time.sleep(pause_s)
     assert child.process.pid is not None
     os.kill(child.process.pid, signal.SIGKILL)
     child.process.join()
     while (said := child.hear(1)) is not None:
-        begun, ended = (said[1], ended) if said[0] == "begin" else (begun, said[1])
+        begun, ended = noted(said)
     child.pipe.close()
     return begun, ended
 
@@ -136,7 +87,7 @@ def test_kill_at_any_time_loses_and_doubles_nothing(tmp_path: Path, capsys: pyte
         try:
             begun, ended = kill_during(child, dice.randrange(4), dice.uniform(0, 0.0005))
         finally:
-            child.kill()
+            child.end()
         kills, in_a_commit = kills + 1, in_a_commit + (begun != ended)
         with opened(tmp_path) as store:
             position, before = store.snapshot(0).position, position
@@ -234,17 +185,6 @@ def test_no_flipped_bit_ends_a_log_without_a_word(
     assert counts["StoreCorrupted"] == len(headers)
 
 
-def record_starts(log: bytes) -> list[int]:
-    found, at = [], 0
-    while at + 7 <= len(log):
-        if at % 32_768 > 32_768 - 7:
-            at += -at % 32_768
-        else:
-            found.append(at)
-            at += 7 + int.from_bytes(log[at + 4 : at + 6], "little")
-    return found
-
-
 def outcomes(kind: str, original: Path, place: Path, flipped: Iterable[tuple[Path, int]]) -> dict[str, int]:
     """How often a copy with one flipped bit answered rightly, and how often it was refused; anything else fails."""
     right = {"closed": (after(20), 19), "crashed": (after(30), 29)}[kind]
@@ -263,7 +203,7 @@ def outcomes(kind: str, original: Path, place: Path, flipped: Iterable[tuple[Pat
             counts[outcome] += 1
             shutil.rmtree(damaged)
     finally:
-        child.kill()
+        child.end()
     return counts
 
 
@@ -305,7 +245,7 @@ def test_a_log_cut_anywhere_is_an_older_commit(originals: dict[str, Path], tmp_p
             assert said in known
             seen.add(said[1])
     finally:
-        child.kill()
+        child.end()
     assert len(seen) > 2
 
 
@@ -332,7 +272,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, limit: int) -> Non
     try:
         batch, said = child.hear(60)
     finally:
-        child.kill()
+        child.end()
     assert said.startswith("store 'clicks' cannot be read or written; got IO error: ")
     with opened(tmp_path) as store:
         position = store.snapshot(0).position

@@ -98,6 +98,18 @@ def write_files(directory: Path, files: dict[Path, bytes]) -> None:
         (directory / file).write_bytes(raw)
 
 
+def record_starts(log: bytes) -> list[int]:
+    """Where the records of a log begin, in blocks of 32 KiB whose last six bytes hold none."""
+    found, at = [], 0
+    while at + 7 <= len(log):
+        if at % 32_768 > 32_768 - 7:
+            at += -at % 32_768
+        else:
+            found.append(at)
+            at += 7 + int.from_bytes(log[at + 4 : at + 6], "little")
+    return found
+
+
 def try_here(limit_s: int, say: Callable[[str], None]) -> None:
     """Lets this process be the one in which a folder that was not closed is tried: it may hang, or die.
 

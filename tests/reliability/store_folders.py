@@ -28,6 +28,7 @@ from tests.reliability._stores import (
     expected,
     files_of,
     opened,
+    record_starts,
     row_of,
     scratch,
     try_here,
@@ -165,15 +166,6 @@ CHANGES = (cut, take_out, remove, swap, mix, mix, mix_all)
 
 def _part(file: Path) -> str:
     return file.suffix or file.name.partition("-")[0]
-
-
-def record_starts(log: bytes) -> list[int]:
-    """Where the records of a log of less than a block begin."""
-    found, at = [], 0
-    while at + 7 <= len(log):
-        found.append(at)
-        at += 7 + int.from_bytes(log[at + 4 : at + 6], "little")
-    return found
 
 
 # ---- what comes of it
