@@ -82,6 +82,18 @@ def build(version: str = KAFKA_VERSION) -> str:
     return java
 
 
+def running_oracle(*flags: str) -> Iterator["Oracle"]:
+    """One process for all tests of a module, as a fixture has it."""
+    import pytest
+
+    try:
+        running = Oracle(*flags)
+    except OracleUnavailable as missing:
+        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
+    with running:
+        yield running
+
+
 class Oracle:
     """One running oracle, of a version of Kafka; a context manager.
 

@@ -17,7 +17,7 @@ from tests.conformance.cases import AGGREGATIONS, read_cases, restarts_of
 from tests.differential.compare import excuses, fault_of, first_difference
 from tests.differential.draw import CELLS, KINDS, cell_of, draw
 from tests.differential.draw_times import SMALLEST_SEGMENT, overlap_of, smallest_retention, span_of
-from tests.differential.oracle import Oracle, OracleUnavailable
+from tests.differential.oracle import Oracle, running_oracle
 from tests.differential.run import compare, drawn_cases, shrunk
 from tests.differential.shrink import is_valid, records_read, shrink
 from tests.interpreted import fewer
@@ -31,13 +31,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    """One process for all tests here."""
-    try:
-        running = Oracle()
-    except OracleUnavailable as missing:
-        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
-    with running:
-        yield running
+    yield from running_oracle()
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.deployed.lives import memory_store
 from sessionkit.records.keys import key_bytes
-from tests.conformance.cases import STORES, STRATEGIES, read_cases
+from tests.conformance.cases import STORES, STRATEGIES, read_cases, windows_of
 from tests.differential.exported import Row, job, kafka_sent, own_sent
-from tests.differential.oracle import Oracle, OracleUnavailable
+from tests.differential.oracle import Oracle, running_oracle
 from tests.kinds import in_ms
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("exported Java")]  # one process compiles all of it
@@ -59,13 +59,7 @@ SCHEMA = pa.schema([("user", pa.string()), ("at", pa.int64()), *((name, ARROW[ki
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    """One process that compiles and runs all classes."""
-    try:
-        running = Oracle("--exported")
-    except OracleUnavailable as missing:
-        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
-    with running:
-        yield running
+    yield from running_oracle("--exported")
 
 
 def _rows(seed: int, count: int = 80) -> list[Row]:
@@ -232,15 +226,6 @@ def _can_be_asked(case: dict[str, Any]) -> bool:
     return is_plain and not is_counted and case["aggregation"] in ("count", "sum", "min", "max", "collect")
 
 
-def _windows(window: dict[str, Any]) -> Any:
-    grace = window.get("grace_ms", 0)
-    if window["kind"] == "session":
-        return sk.SessionWindows(inactivity_gap_ms=window["gap_ms"], grace_ms=grace)
-    if window["kind"] == "sliding":
-        return sk.SlidingWindows(time_difference_ms=window["difference_ms"], grace_ms=grace)
-    return sk.TimeWindows(size_ms=window["size_ms"], advance_ms=window.get("advance_ms"), grace_ms=grace)
-
-
 def _as_recorded(value: Any, aggregation: str) -> Any:
     if value is None or aggregation != "collect":
         return value
@@ -252,7 +237,7 @@ def _as_recorded(value: Any, aggregation: str) -> Any:
 def test_recorded_answers_of_kafka(oracle: Oracle, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     cases = [case for case in read_cases(GOLDEN / f"corner-{kind}.jsonl") if _can_be_asked(case)]
     for case in cases:
-        name, windows = case["aggregation"], _windows(case["window"])
+        name, windows = case["aggregation"], windows_of(case)
         plan = (
             sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
             .windowed_by(windows)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential.oracle import Oracle, OracleUnavailable
+from tests.differential.oracle import Oracle, running_oracle
 from tests.differential.run import our_answer
 
 pytestmark = pytest.mark.kafka
@@ -21,13 +21,7 @@ SESSIONS = {"kind": "session", "gap_ms": 1, "grace_ms": 0, "retention_ms": 1000}
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    """One process for all tests here."""
-    try:
-        running = Oracle()
-    except OracleUnavailable as missing:
-        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
-    with running:
-        yield running
+    yield from running_oracle()
 
 
 def _case(window: dict[str, Any], records: list[tuple[bytes, int]], **more: Any) -> dict[str, Any]:

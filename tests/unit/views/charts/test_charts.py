@@ -61,8 +61,8 @@ HOSTILE = [
 ]
 
 
-def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **options: Any) -> SessionTrace:
-    """The trace of rows of (key, minute) or (key, minute, partition)."""
+def run_of(rows: list[tuple[Any, ...]], windows: Any, **options: Any) -> sk.Run:
+    """The run of rows of (key, minute) or (key, minute, partition)."""
     names = ["key", "minute", "partition"][: len(rows[0]) if rows else 2]
     data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
     data["at"] = data["minute"] * MINUTE
@@ -70,7 +70,14 @@ def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **opt
     plan = (
         sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
     )
-    trace: SessionTrace = plan.run(data, **options).trace
+    if getattr(windows, "trailing_only", False):
+        plan = plan.emit("on_window_close")
+    made: sk.Run = plan.run(data, **options)
+    return made
+
+
+def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **options: Any) -> SessionTrace:
+    trace: SessionTrace = run_of(rows, windows, **options).trace
     return trace
 
 

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
@@ -29,6 +28,7 @@ from tests.unit.views.charts.test_charts import (
     named,
     pieces,
     points,
+    run_of,
 )
 
 TUMBLING = sk.TimeWindows(size="20m", grace="5m")
@@ -37,21 +37,6 @@ SLIDING = sk.SlidingWindows(time_difference="10m", grace="5m")
 TRAILING = sk.SlidingWindows(time_difference="10m", grace="5m", trailing_only=True)
 KINDS = {"tumbling": TUMBLING, "hopping": HOPPING, "sliding": SLIDING, "trailing": TRAILING}
 of_each_kind = pytest.mark.parametrize("windows", KINDS.values(), ids=KINDS)
-
-
-def run_of(rows: list[tuple[Any, ...]], windows: Any, **options: Any) -> sk.Run:
-    """The run of rows of (key, minute) or (key, minute, partition)."""
-    names = ["key", "minute", "partition"][: len(rows[0]) if rows else 2]
-    data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
-    data["at"] = data["minute"] * MINUTE
-    partition = "partition" if "partition" in names else None
-    plan = (
-        sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
-    )
-    if getattr(windows, "trailing_only", False):
-        plan = plan.emit("on_window_close")
-    run: sk.Run = plan.run(data, **options)
-    return run
 
 
 def shuffled(seed: int, partitions: int = 1, count: int = 60) -> list[tuple[str, int, int]]:

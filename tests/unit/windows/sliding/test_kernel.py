@@ -234,38 +234,23 @@ def expected(values: Values, records: tuple[int, ...]) -> tuple[Any, ...]:
     return len(records), len(known), sum(whole.values()), sum(floats.values()), *extremes, known[0], known[-1]
 
 
-def finals(structure: SlidingStructure, values: Values) -> list[tuple[Any, ...]]:
+def aggregated(total: Any, best: Any, over: Any, values: Values) -> list[tuple[Any, ...]]:
+    """As `expected`, by the loops for totals and for positions, of windows or of touches."""
     whole, floats, valid = values
-    total, failed = sliding_total(structure, whole, valid, NO_LONGS)
+    summed, failed = total(over, whole, valid, NO_LONGS)
     assert failed == -1
-    columns = (
-        sliding_total(structure, None, EVERY, NO_LONGS)[0],
-        sliding_total(structure, None, valid, NO_LONGS)[0],
-        total,
-        sliding_total(structure, floats, valid, np.empty(0))[0],
-        sliding_best(structure, 0, floats, valid, False, NO_LONGS),
-        sliding_best(structure, 0, floats, valid, True, NO_LONGS),
-        sliding_best(structure, 0, None, valid, False, NO_LONGS),
-        sliding_best(structure, 0, None, valid, True, NO_LONGS),
-    )
+    counts = (total(over, None, which, NO_LONGS)[0] for which in (EVERY, valid))
+    places = (best(over, 0, of, valid, last, NO_LONGS) for of in (floats, None) for last in (False, True))
+    columns = (*counts, summed, total(over, floats, valid, np.empty(0))[0], *places)
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def finals(structure: SlidingStructure, values: Values) -> list[tuple[Any, ...]]:
+    return aggregated(sliding_total, sliding_best, structure, values)
 
 
 def running(structure: SlidingStructure, values: Values) -> list[tuple[Any, ...]]:
-    touches, (whole, floats, valid) = sliding_touches(structure), values
-    total, failed = running_total(touches, whole, valid, NO_LONGS)
-    assert failed == -1
-    columns = (
-        running_total(touches, None, EVERY, NO_LONGS)[0],
-        running_total(touches, None, valid, NO_LONGS)[0],
-        total,
-        running_total(touches, floats, valid, np.empty(0))[0],
-        running_best(touches, 0, floats, valid, False, NO_LONGS),
-        running_best(touches, 0, floats, valid, True, NO_LONGS),
-        running_best(touches, 0, None, valid, False, NO_LONGS),
-        running_best(touches, 0, None, valid, True, NO_LONGS),
-    )
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+    return aggregated(running_total, running_best, sliding_touches(structure), values)
 
 
 # ---- the same
