@@ -153,7 +153,6 @@ def _for_types(module: str) -> dict[str, Any]:
 
 
 def write() -> None:
-    """Writes the list."""
     LISTED.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
 
 

@@ -41,7 +41,6 @@ class Demo(NamedTuple):
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """The demo, run once."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     try:
         use_java()
@@ -55,7 +54,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture(scope="module")
 def local() -> sk.Run:
-    """The demo's plan, run in this process."""
     plan = flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     run: sk.Run = plan.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay")).run(sk.load_sample("flights"))
     return run

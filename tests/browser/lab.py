@@ -89,7 +89,6 @@ class Visit:
             self.run_all()
 
     def settle(self) -> None:
-        """Waits for the notebook and its kernel."""
         self._wait_for(READY)
         self._wait_for(SETTLE)
 
@@ -195,7 +194,6 @@ def wait_for_server(port: int, process: subprocess.Popen[bytes], log: Path) -> N
 
 @contextlib.contextmanager
 def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Visit]:
-    """A fresh page."""
     context = browser.new_context(**{"viewport": SIZE, **options})  # type: ignore[arg-type]
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)

@@ -102,7 +102,6 @@ class TestTune:
         return {"inactivity_gap": length(visit, 0), "grace": length(visit, 1)}
 
     def start(self, visit: Visit, gap: str, grace: str, view: str) -> None:
-        """Types these lengths, and chooses this view."""
         for slider, text in enumerate((gap, grace)):
             field = visit.page.locator(".sessionkit-slider input[type=text]").nth(slider)
             field.fill(text)

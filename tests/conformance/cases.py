@@ -53,7 +53,6 @@ def open_text(path: str | Path, mode: str = "r") -> TextIO:
 
 
 def read_cases(path: str | Path) -> Iterator[dict[str, Any]]:
-    """The cases of a file."""
     with open_text(path) as lines:
         for line in lines:
             if line.strip():
@@ -111,7 +110,6 @@ def unsupported(case: dict[str, Any]) -> str | None:
 
 
 def windows_of(case: dict[str, Any]) -> Any:
-    """The case's windows."""
     window = case["window"]
     grace = window.get("grace_ms", 0)
     if window["kind"] == "session":
@@ -122,7 +120,6 @@ def windows_of(case: dict[str, Any]) -> Any:
 
 
 def plan_of(case: dict[str, Any]) -> sk.Plan:
-    """The case as a plan."""
     bad_time = "refuse" if case.get("negative_timestamps") == "fail" else "drop"
     plan = (
         sk.group_by_key(

@@ -16,7 +16,6 @@ from tests.conformance.cases import open_text, read_cases, run_case, unsupported
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases")
     parser.add_argument("results")

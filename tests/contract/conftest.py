@@ -19,5 +19,4 @@ def _registered() -> Iterator[None]:
 
 @pytest.fixture(params=KINDS)
 def windows(request: pytest.FixtureRequest) -> WindowKind:
-    """Some windows of each kind."""
     return KINDS[request.param]

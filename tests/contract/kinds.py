@@ -55,6 +55,5 @@ def records(seed: int, count: int = 300, first_ms: int = 1_383_000_000_000) -> p
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
-    """The rows of a table."""
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows

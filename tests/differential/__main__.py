@@ -26,7 +26,6 @@ class Progress:
         self.total, self.start, self.last, self.done = total, time.monotonic(), 0.0, 0
 
     def step(self, differences: int) -> None:
-        """One more case is done."""
         self.done += 1
         now, is_seen = time.monotonic(), sys.stderr.isatty()
         if now - self.last >= (0.5 if is_seen else 10):
@@ -38,7 +37,6 @@ class Progress:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.differential", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

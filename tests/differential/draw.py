@@ -36,7 +36,6 @@ CELLS = tuple(
 
 
 def cell_of(case: Case) -> Cell:
-    """The cell that the case lies in."""
     caching = {True: "cached", False: "plain"}[case["caching"]] if isinstance(case["caching"], bool) else "limited"
     return Cell(case["window"]["kind"], case["emit"], case["store"], caching)
 
@@ -47,7 +46,6 @@ def drawn_cell(index: int) -> Cell:
 
 
 def draw(seed: int, index: int) -> Case:
-    """Case `index` of a seed."""
     cell, rng = drawn_cell(index), Random(f"{seed}/{index}")
     window = draw_window(rng, cell.kind)
     times = Times(rng, window, walks_segments=cell.store == "rocksdb" and cell.caching != "plain")

@@ -85,7 +85,6 @@ class Times:
         self.seen: list[int] = []
 
     def next(self) -> int:
-        """The next record's time."""
         time = self._by_edge() if self.seen and self.rng.random() < self.edge_share else self._by_profile()
         self.seen.append(min(max(0, time), 2**62 + 2**45))
         self.clock = max(self.clock, time)
@@ -111,7 +110,6 @@ class Times:
         return time - rng.randint(0, late[1] + time - self.clock) if rng.random() < late[0] else time
 
     def asked(self) -> int:
-        """A time for a query."""
         rng = self.rng
         if rng.random() < 0.08:
             return rng.choice(EXTREMES)

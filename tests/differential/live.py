@@ -15,8 +15,6 @@ STOP_TIMEOUT_S = 30
 
 
 class LiveApp:
-    """One that runs."""
-
     def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
         self.process, self._errors = process, errors
 

@@ -126,7 +126,6 @@ class Oracle:
         self._scratch.cleanup()
 
     def ask(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Kafka's answer to one case."""
         self._send(case)
         return self._answer(case)
 

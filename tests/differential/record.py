@@ -28,7 +28,6 @@ def wanted(field: str, seed: int) -> Iterator[Case]:
 
 
 def main() -> None:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("field")
     parser.add_argument("file")

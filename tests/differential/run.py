@@ -18,8 +18,6 @@ NOTHING_SUPPORTED = 2000  # drawn in vain: give up
 
 
 class Compared(NamedTuple):
-    """One case with both answers."""
-
     case: Case
     difference: Difference | None
     ours: dict[str, Any]
@@ -53,7 +51,6 @@ def our_answer(case: Case) -> dict[str, Any]:
 
 
 def compare(case: Case, kafka: dict[str, Any]) -> Compared:
-    """The case with both answers."""
     ours = our_answer(case)
     return Compared(case, first_difference(case, ours, kafka), ours, kafka)
 

@@ -83,7 +83,6 @@ stores and aggregations of your own need is in [extending](extending.md).
 
 
 def text() -> str:
-    """The page."""
     parts = [HEAD]
     for title, entries in SECTIONS.items():
         parts.append(f"## {title}\n")
@@ -161,5 +160,4 @@ def example_of(value: Any) -> str:
 
 
 def write() -> None:
-    """Writes the page."""
     PAGE.write_text(text(), encoding="utf-8")

@@ -31,8 +31,6 @@ class Block:
 
 @dataclass(frozen=True)
 class Page:
-    """A page in Markdown."""
-
     path: Path
 
     def __str__(self) -> str:
@@ -96,5 +94,4 @@ def dedented(code: str) -> str:
 
 
 def pages() -> list[Page]:
-    """The README, and the pages of docs."""
     return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").rglob("*.md")))]

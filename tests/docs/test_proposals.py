@@ -16,7 +16,6 @@ ROWS = [
 
 @cache
 def names_of_tests() -> set[str]:
-    """The names of all tests."""
     found: set[str] = set()
     for file in (ROOT / "tests").rglob("test_*.py"):
         found.update(re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))

@@ -136,7 +136,6 @@ def run(text: str, **options: Any) -> sk.Run:
 
 
 def join(older: str, newer: str) -> str:
-    """One text of two."""
     return f"{older}{newer}"[:500]
 
 

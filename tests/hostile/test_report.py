@@ -100,7 +100,6 @@ class Parts(HTMLParser):
 
 @pytest.fixture(scope="module")
 def hostile() -> str:
-    """The page over hostile texts."""
     return report(PAYLOADS)
 
 

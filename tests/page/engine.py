@@ -51,6 +51,5 @@ def as_asked(run: sk.Run, asked: Iterable[int] = (), chosen: Sample | None = Non
 
 
 def decided(tab: Page, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the engine decides of each."""
     found: list[dict[str, Any]] = tab.evaluate("asked => Promise.all(asked.map(told))", asked)
     return found

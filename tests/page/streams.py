@@ -21,7 +21,6 @@ RESULTS = {
 
 
 def drawn(kind: str, seed: int) -> sk.Run:
-    """A run over windows of this kind."""
     rng = np.random.default_rng([seed, len(kind)])
     unit = int(rng.choice([1, 1, 7, 60_000]))
     windows = windows_of(kind, rng, unit)

@@ -29,7 +29,6 @@ MOST_ASKED = 12  # late records of a run whose missing grace is compared
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Page]:
-    """A page with the engine."""
     page = engine(browser)
     yield page
     page.close()

@@ -28,7 +28,6 @@ LEAST = {"session": 37, "tumbling": 40, "hopping": 17}
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Page]:
-    """A page with the engine."""
     page = engine(browser)
     yield page
     page.close()

@@ -36,7 +36,6 @@ FLIGHTS_PLAN = (
 
 @pytest.fixture(scope="module")
 def flights() -> sk.Run:
-    """A month of flights."""
     run: sk.Run = FLIGHTS_PLAN.run(FLIGHTS)
     return run
 

@@ -31,7 +31,6 @@ EXPLAINED = 60  # records of a run
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Tab]:
-    """A page with the script."""
     page = drawing(browser)
     yield page
     page.close()

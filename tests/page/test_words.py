@@ -44,7 +44,6 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Tab]:
-    """A page with the script."""
     page = drawing(browser)
     yield page
     page.close()

@@ -90,7 +90,6 @@ OF_WINDOWS: list[Callable[[Any], pa.Table]] = [lambda run: run.trace.touched()]
 
 
 def of_keys(table: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows of these keys."""
     return table.filter(pc.is_in(table["key"], value_set=pa.array(keys, pa.string())))
 
 

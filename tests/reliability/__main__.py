@@ -14,7 +14,6 @@ from tests.reliability.pieces import PAGE, Ledger, keep, load, names, run, shown
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.reliability", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

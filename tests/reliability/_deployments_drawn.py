@@ -21,7 +21,6 @@ TODAY = 1_767_225_600_000
 
 
 def draw(seed: int, index: int) -> Case:
-    """Deployment `index` of a seed."""
     rng = Random(f"audits/{seed}/{index}")
     kind, emit, store, caches = CELLS[index * STRIDE % len(CELLS)]
     window = _window(rng, kind)

@@ -41,7 +41,6 @@ class Child:
             return None
 
     def kill(self) -> None:
-        """kill -9."""
         self.process.kill()  # knows that it may have ended by itself at this moment
         self.process.join()
 
@@ -59,7 +58,6 @@ def scratch(inside: Path | None = None) -> Iterator[Path]:
 
 
 def opened(kind: str, directory: Path, **options: Any) -> Any:
-    """A store of this kind."""
     if kind == "window":
         return RocksDBWindowStore(name=NAME, directory=directory, segment_interval="60000ms", **options)
     by_time = kind == "session by time"
@@ -91,7 +89,6 @@ def _listed(directory: Path) -> list[Path]:
 
 
 def write_files(directory: Path, files: dict[Path, bytes]) -> None:
-    """The opposite."""
     for folder in sorted({file.parent for file in files}):
         (directory / folder).mkdir(parents=True, exist_ok=True)
     for file, raw in files.items():
@@ -194,13 +191,11 @@ class Writing(NamedTuple):
 
 
 def row_of(found: Any) -> Row:
-    """A window as a store gives it."""
     other = found.timestamp_ms if hasattr(found, "timestamp_ms") else found.window_end_ms
     return Row(found.window_start_ms, other, found.aggregate)
 
 
 def rows_in(store: Any, key: str) -> list[Row]:
-    """The windows of a key."""
     found = store.fetch(key, 0, 2**62) if store.noun == "window" else store.fetch(key)
     return [row_of(each) for each in found]
 

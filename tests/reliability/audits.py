@@ -51,12 +51,10 @@ class Question(NamedTuple):
     claim: str  # safe, loses, unknown
 
     def asked(self) -> Case:
-        """The case as Kafka is asked it."""
         return _asked({**self.case, "window": {**self.case["window"], "retention_ms": self.retention_ms}})
 
 
 def check(seed: int, count: int) -> Outcome:
-    """`count` deployments of this seed."""
     wrong: dict[str, list[str]] = {}
     noted: Counter[str] = Counter()
     cases = {case["id"]: case for case in (draw(seed, index) for index in range(count))}

@@ -20,7 +20,6 @@ MET = (
 
 
 def check(seed: int, count: int) -> Outcome:
-    """`count` cases of this seed."""
     wrong: list[str] = []
     noted: Counter[str] = Counter()
     with Oracle() as oracle:

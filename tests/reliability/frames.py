@@ -82,7 +82,6 @@ class Case:
 
 
 def check(seed: int, count: int) -> Outcome:
-    """`count` frames of this seed."""
     wrong: list[str] = []
     noted: Counter[str] = Counter()
     for number in range(count):
@@ -420,7 +419,6 @@ def _series(array: Any, way: str) -> pd.Series:
 
 
 def _rows(frame: Any) -> list[dict[str, Any]]:
-    """The rows of any frame."""
     if isinstance(frame, pa.Table):
         return list(frame.to_pylist())
     if isinstance(frame, pd.DataFrame):

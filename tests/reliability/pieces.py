@@ -110,13 +110,11 @@ def shown_on(page: str) -> str:
 
 
 def names() -> list[str]:
-    """The checks there are."""
     found = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return sorted(name for name in found if name not in _NOT_CHECKS and not name.startswith(("test_", "_")))
 
 
 def load(name: str) -> Check:
-    """The check of this name."""
     return cast(Check, importlib.import_module(f"tests.reliability.{name}"))
 
 
@@ -142,7 +140,6 @@ class Ledger:
             self._path.write_text(whole + "\n" if whole else "", encoding="utf-8")
 
     def add(self, piece: Piece) -> None:
-        """Writes it down at once."""
         self.pieces.append(piece)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(piece)) + "\n")

@@ -83,7 +83,6 @@ def make_originals(pipe: Connection, place: Path) -> None:
 
 
 def cases(place: Path, slice_: int) -> Iterator[Case]:
-    """The bits of a slice."""
     number = 0
     for kind in KINDS:
         for state in STATES:
@@ -124,7 +123,6 @@ def _outcome(case: Case, directory: Path, model: Any) -> str:
 
 
 def check(seed: int, count: int) -> Outcome:
-    """`count` bits of this seed's slice."""
     noted: Counter[str] = Counter()
     wrong: list[str] = []
     with scratch() as place:

@@ -130,7 +130,6 @@ def take_out(dice: random.Random, files: Files, other: Folder) -> str:
 
 
 def remove(dice: random.Random, files: Files, other: Folder) -> str:
-    """A file."""
     file = _any(dice, files)
     del files[file]
     return file.name

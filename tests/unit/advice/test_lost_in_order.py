@@ -15,7 +15,6 @@ QUIET = sorted({*SHAPES} - {*CAUSES})
 
 
 def as_file(name: str, folder: Path) -> str:
-    """The shape as a CSV file."""
     path = folder / f"{name}.csv"
     SHAPES[name]().to_csv(path, index=False)
     return str(path)

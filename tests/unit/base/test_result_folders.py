@@ -15,7 +15,6 @@ NAMES = ("table", "trace", "report.html")
 
 
 def write(folder: Path, text: str, **options: bool) -> None:
-    """A run's results."""
     with Results(folder, NAMES, alone=True) as made:
         for name in (f"table/part-{text}.parquet", "table/_SUCCESS", f"trace/records/{text}", "report.html"):
             made.write(name, lambda path: path.write_text(text, encoding="utf-8"))

@@ -18,14 +18,12 @@ COLUMNS = ["--by", "user", "--at", "at"]
 
 
 def write_clicks(folder: Path, text: str = CLICKS) -> Path:
-    """The file, in a folder."""
     file = folder / "clicks.csv"
     file.write_text(text, encoding="utf-8")
     return file
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> str:
-    """What a command prints as its result."""
     capsys.readouterr()
     done = main([str(each) for each in arguments])
     shown = capsys.readouterr()

@@ -52,7 +52,6 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parquet(folder: Path, **columns: pa.Array) -> Path:
-    """The clicks, with more columns."""
     table = CLICKS
     for name, column in columns.items():
         table = table.append_column(name, column)

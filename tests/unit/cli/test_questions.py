@@ -18,7 +18,6 @@ GAP = ["--gap", "30m", "--grace", "5m"]
 
 
 def plan() -> sk.Plan:
-    """The plan that these options name."""
     windows = sk.SessionWindows(inactivity_gap="30m", grace="5m")
     return sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(windows).count()
 

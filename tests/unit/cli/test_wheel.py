@@ -104,7 +104,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command as a user starts it."""
     return python(site, folder, "-m", "sessionkit", *arguments)
 
 

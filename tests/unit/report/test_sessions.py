@@ -42,7 +42,6 @@ def shapes() -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module", params=shapes())
 def run(request: pytest.FixtureRequest) -> sk.Run:
-    """A run over each of the shapes."""
     return run_of(shapes()[request.param], timezone="Asia/Kathmandu")
 
 

@@ -59,7 +59,6 @@ def plan_for(kind: str, emit: str = "on_window_update", **options: Any) -> sk.Pl
 
 
 def views(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, Any]:
-    """Every frame that a run has."""
     compared, audited = run.compare(plan.with_windows(grace="0s").run(data)), sk.audit(plan, data)
     found = {
         "table": run.table(),

@@ -54,7 +54,6 @@ def marks(board: Board, name: str) -> int:
 
 
 def count(board: Board, name: str) -> dict[str, Any]:
-    """A number of the board."""
     (found,) = [each for each in board.counts if each["name"] == name]
     return dict(found)
 

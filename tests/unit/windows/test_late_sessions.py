@@ -15,7 +15,6 @@ PLAN = (
 
 
 def decided(*times: str, rules: str = "sessionkit", users: str = "") -> list[str]:
-    """What became of each record."""
     frame = pd.DataFrame(
         {"user": list(users or "a" * len(times)), "at": pd.to_datetime(list(times), utc=True, format="ISO8601")}
     )

@@ -46,7 +46,6 @@ def view(table: pa.Table, timezone: str = "UTC") -> TableView:
 
 
 def expected(table: pa.Table, question: Question) -> list[int]:
-    """The rows by pandas."""
     data = pd.DataFrame({name: column.to_pylist() for name, column in zip(KINDS, table.columns, strict=True)})
     data = data.assign(whole=data["whole"].astype("Float64").astype(float), real=data["real"].astype(float))
     if question.column is not None:

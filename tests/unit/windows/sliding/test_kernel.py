@@ -54,7 +54,6 @@ class Rules:
         self.made: list[int] = []
 
     def process(self, record: int, t: int, close_ms: int) -> list[Row]:
-        """What becomes of a record."""
         self.record, self.t, self.close_ms, self.rows = record, t, close_ms, list[Row]()
         if t + self.difference_ms < close_ms:
             self.rows.append(Row(LATE, max(0, t - self.difference_ms)))
