@@ -170,11 +170,7 @@ def _scaled(case: Case, divisor: int) -> Case:
 
 def _simpler_records(case: Case) -> Iterator[Case]:
     records = case["records"]
-    for change in (
-        {"wall_advance_ms": None},
-        {"key": SIMPLE_KEYS[case.get("keys", "text")]},
-        {"value": 1},
-    ):
+    for change in ({"wall_advance_ms": None}, {"key": SIMPLE_KEYS[case.get("keys", "text")]}, {"value": 1}):
         yield from _changed(case, [{**r, **change} for r in records])
     names = {key: "abcdefgh"[i] for i, key in enumerate(sorted({r["key"] for r in records if r["key"] is not None}))}
     if not case.get("queries") and len(names) <= 8:

@@ -763,10 +763,7 @@ def test_what_is_no_frame(data: Any, telling: str) -> None:
         (lambda: plan().emit("sometimes"), "emit must be a known choice; got 'sometimes'"),
         (lambda: plan().aggregate(n=sk.count), "n must be an aggregation; got <function"),
         (lambda: plan().aggregate(key=sk.count()), "this name is taken by a column of the results; got 'key'"),
-        (
-            lambda: plan(unit="ms").run(records([1]), deployment="flink"),
-            "deployment takes a deployment; got 'flink'",
-        ),
+        (lambda: plan(unit="ms").run(records([1]), deployment="flink"), "deployment takes a deployment; got 'flink'"),
         (
             lambda: plan(unit="ms").run(records([1]), retention="1s"),
             "retention must cover the windows; got 1 s; at least",

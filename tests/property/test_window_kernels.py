@@ -33,8 +33,7 @@ GROUP = len(SEEDS) // 20
 def _sliding(seed: int) -> SlidingWindows:
     rng = np.random.default_rng([seed, 2])
     return SlidingWindows(
-        time_difference_ms=int(rng.choice([1, 2, 5, 30, 400])),
-        grace_ms=int(rng.choice([0, 0, 1, 5, 40, 10_000])),
+        time_difference_ms=int(rng.choice([1, 2, 5, 30, 400])), grace_ms=int(rng.choice([0, 0, 1, 5, 40, 10_000]))
     )
 
 

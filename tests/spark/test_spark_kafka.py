@@ -53,7 +53,7 @@ def test_json_gives_a_column_a_field(spark: SparkSession) -> None:
     assert records.columns == ["carrier", "minutes", "at", "partition", "offset", "timestamp"]
     rows = records.selectExpr("carrier", "minutes", "unix_millis(at)", "offset").collect()
     assert [tuple(row) for row in rows] == [
-        *(("AA", 5, 1_704_067_200_000, 7), (None, None, None, 8), (None, None, None, 9)),
+        *(("AA", 5, 1_704_067_200_000, 7), (None, None, None, 8), (None, None, None, 9))
     ]
 
 
@@ -101,11 +101,7 @@ WINDOWS = {
     "hopping": sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=10),
     "sliding": sk.SlidingWindows(time_difference_ms=10, grace_ms=10),
 }
-KEYS: dict[str, list[Any]] = {
-    "string": ["ada", "é", ""],
-    "bigint": [1, -1, 2**62],
-    "binary": [b"ada", b"\xff", b""],
-}
+KEYS: dict[str, list[Any]] = {"string": ["ada", "é", ""], "bigint": [1, -1, 2**62], "binary": [b"ada", b"\xff", b""]}
 
 
 @pytest.mark.parametrize(("kind", "keys"), [("session", "string"), ("session", "bigint"), ("hopping", "binary")])

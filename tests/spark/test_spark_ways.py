@@ -13,15 +13,7 @@ import pytest
 
 from sessionkit.errors import InvalidArgument, InvalidData
 from sessionkit.steps import job
-from tests.spark.test_spark_batch import (
-    BASE,
-    BUILT_INS,
-    FUNCTIONS,
-    assert_all_views,
-    assert_same,
-    records,
-    shuffled,
-)
+from tests.spark.test_spark_batch import BASE, BUILT_INS, FUNCTIONS, assert_all_views, assert_same, records, shuffled
 from tests.spark.test_spark_windows import WINDOWS, plan_of
 from tests.spark.test_spark_windows import assert_all_views as assert_all_window_views
 

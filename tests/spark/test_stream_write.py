@@ -181,13 +181,7 @@ def test_a_query_of_the_users_own_is_told_what_to_set(unset: SparkSession, tmp_p
 
 @pytest.mark.parametrize(
     ("master", "cores", "number"),
-    [
-        ("local[1]", 1, 1),
-        ("local[*]", 12, 16),
-        ("local[*]", 500, 128),
-        ("yarn", 2, 16),
-        ("k8s://https://host", 40, 64),
-    ],
+    [("local[1]", 1, 1), ("local[*]", 12, 16), ("local[*]", 500, 128), ("yarn", 2, 16), ("k8s://https://host", 40, 64)],
 )
 def test_the_number_of_state_partitions_is_a_power_of_two_for_the_cores(master: str, cores: int, number: int) -> None:
     context = SimpleNamespace(master=master, defaultParallelism=cores)

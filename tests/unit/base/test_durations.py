@@ -145,10 +145,7 @@ def test_a_length_has_two_spellings(given: Any, ms: int) -> None:
 @pytest.mark.parametrize(
     ("given", "telling"),
     [
-        (
-            (None, None),
-            'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds',
-        ),
+        ((None, None), 'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds'),
         (("5m", 300_000), "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out"),
         ((0, 0), "grace and grace_ms cannot both be given; got grace=0 and grace_ms=0"),
         ((5, None), NEEDS.format("grace", 5, 5)),

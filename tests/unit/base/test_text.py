@@ -77,8 +77,7 @@ def test_a_block_is_left_alone_by_mathjax() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 records"), (1, "1 record"), (2, "2 records"), (28_491, "28,491 records")],
+    ("count", "words"), [(0, "0 records"), (1, "1 record"), (2, "2 records"), (28_491, "28,491 records")]
 )
 def test_plural(count: int, words: str) -> None:
     assert plural(count, "record") == words

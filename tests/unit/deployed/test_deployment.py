@@ -259,8 +259,7 @@ def life(clock: Any = None, *, is_stream_time: bool = False, **told: Any) -> Lif
 
 
 @pytest.mark.parametrize(
-    ("every", "rows"),
-    [(None, None), (1, range(10)), (3, (2, 5, 8)), (10, (9,)), (11, ()), ([0, 4, 4], (0, 4))],
+    ("every", "rows"), [(None, None), (1, range(10)), (3, (2, 5, 8)), (10, (9,)), (11, ()), ([0, 4, 4], (0, 4))]
 )
 def test_a_task_commits_after_every_so_many_records(every: Any, rows: Any) -> None:
     assert life(commit_every=every).commits == (None if rows is None else frozenset(rows))

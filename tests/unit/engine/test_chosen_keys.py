@@ -13,11 +13,7 @@ from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord
 from tests.kinds import flights_by_route, plan_of
 
 CLICKS = pd.DataFrame(
-    {
-        "key": ["ada", "bob", "ada", "eve", "bob", "ada"],
-        "at": [0, 10, 20, 100, 11, 130],
-        "n": [1, 2, 3, 4, 5, 6],
-    }
+    {"key": ["ada", "bob", "ada", "eve", "bob", "ada"], "at": [0, 10, 20, 100, 11, 130], "n": [1, 2, 3, 4, 5, 6]}
 )
 PLAN = plan_of(sk.SessionWindows(inactivity_gap_ms=30, grace_ms=10), named={"n": sk.sum("n")})
 

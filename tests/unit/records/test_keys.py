@@ -150,8 +150,7 @@ def test_the_last_part_may_hold_the_separator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "sep", "column_name"),
-    [("a@b", "c", "@", "u"), ("a", "b", "aa", "u"), ("é@", "c", "@", "u")],
+    ("first", "second", "sep", "column_name"), [("a@b", "c", "@", "u"), ("a", "b", "aa", "u"), ("é@", "c", "@", "u")]
 )
 def test_a_separator_inside_an_earlier_part(first: str, second: str, sep: str, column_name: str) -> None:
     with pytest.raises(InvalidData) as caught:

@@ -132,8 +132,7 @@ def test_no_warning_for_toy_times_and_right_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "form"),
-    [(20_260_105, "%Y%m%d"), (202_601_050_804, "%Y%m%d%H%M"), (20_260_105_080_405, "%Y%m%d%H%M%S")],
+    ("value", "form"), [(20_260_105, "%Y%m%d"), (202_601_050_804, "%Y%m%d%H%M"), (20_260_105_080_405, "%Y%m%d%H%M%S")]
 )
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_days_as_numbers_are_told_with_their_format(value: int, form: str, unit: str) -> None:
@@ -247,11 +246,7 @@ def test_an_unknown_zone(timezone: str) -> None:
 
 @pytest.mark.parametrize(
     ("zone", "name"),
-    [
-        (ZoneInfo("Europe/Berlin"), "Europe/Berlin"),
-        (dt.UTC, "UTC"),
-        (dt.timezone(dt.timedelta(hours=2)), "+02:00"),
-    ],
+    [(ZoneInfo("Europe/Berlin"), "Europe/Berlin"), (dt.UTC, "UTC"), (dt.timezone(dt.timedelta(hours=2)), "+02:00")],
 )
 def test_a_zone_may_be_a_tzinfo(zone: Any, name: str) -> None:
     assert Source(keys=("user",), timestamp="at", timezone=zone).timezone == name

@@ -314,11 +314,9 @@ BROKEN: dict[str, list[Change]] = {
         with_derived("bounds_after", lambda bounds: (bounds[0], bounds[1] - 1)),
     ],
     "a record is kept by a session that is open": [
-        with_derived("stream_time_ms", lambda times: np.maximum(times, 500)),
+        with_derived("stream_time_ms", lambda times: np.maximum(times, 500))
     ],
-    "a late record is older than the close line": [
-        with_derived("stream_time_ms", lambda times: np.minimum(times, 14)),
-    ],
+    "a late record is older than the close line": [with_derived("stream_time_ms", lambda times: np.minimum(times, 14))],
     "bounds end where the last touch left them": [
         with_entry("window_columns", "start_ms", 1, 8),
         with_entry("window_columns", "end_ms", 0, 13),

@@ -182,11 +182,7 @@ def test_every_sentence_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]
     run = plan.run(data)
     said = [run.explain(offset=offset) for offset in range(len(data))]
     said += [run.explain(key="ada", window_start="2024-07-02 00:10"), repr(run.lineage("ada", "2024-07-02 00:10"))]
-    said += [
-        repr(run.emissions("ada")),
-        repr(run.open_windows()),
-        run._repr_html_(),
-    ]
+    said += [repr(run.emissions("ada")), repr(run.open_windows()), run._repr_html_()]
     for text in said:
         assert UTC_DAY.search(text) is None, text
         assert text.count("Europe/Berlin") == 1, text

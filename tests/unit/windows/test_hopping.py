@@ -324,15 +324,7 @@ def test_emit_looks_only_where_something_new_can_have_closed() -> None:
 # ---- over a store
 
 
-@pytest.mark.parametrize(
-    ("rules", "first_ms"),
-    [
-        ("sessionkit", 0),
-        ("sessionkit", 50),
-        ("kafka", 50),
-        ("kafka", 0),
-    ],
-)
+@pytest.mark.parametrize(("rules", "first_ms"), [("sessionkit", 0), ("sessionkit", 50), ("kafka", 50), ("kafka", 0)])
 def test_final_results_go_from_run_to_run(rules: str, first_ms: int) -> None:
     """The run that closes a window sends it, whichever run opened it."""
     plan, times = plan_over(tumbling(10), "on_window_close"), [first_ms, first_ms + 10, first_ms + 20]

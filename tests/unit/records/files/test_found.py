@@ -84,10 +84,7 @@ def test_folders_named_by_values_become_columns(tmp_path: Path) -> None:
 
 def test_types_that_differ_from_file_to_file_are_those_of_one_long_file(tmp_path: Path) -> None:
     data = folder(tmp_path, {"a.csv": "v,at\n1,2024-07-01T00:00:00Z\n", "b.csv": "at,v\n2024-07-01 02:00:00,x\n"})
-    assert read_file(data).table.to_pydict() == {
-        "v": ["1", "x"],
-        "at": ["2024-07-01T00:00:00Z", "2024-07-01 02:00:00"],
-    }
+    assert read_file(data).table.to_pydict() == {"v": ["1", "x"], "at": ["2024-07-01T00:00:00Z", "2024-07-01 02:00:00"]}
 
 
 def test_files_whose_columns_differ_are_named(tmp_path: Path) -> None:

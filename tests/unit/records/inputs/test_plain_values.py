@@ -219,11 +219,7 @@ def test_what_a_store_shows_keeps_all_digits_beside_a_missing_one(kind: str, tmp
         shown = store.to_pandas()
         assert {
             key: None if pd.isna(last) else last for key, last in zip(shown["key"], shown["aggregate"], strict=True)
-        } == {
-            1: None,
-            ADA: LARGE + 1,
-            BOB: LARGE + 2,
-        }
+        } == {1: None, ADA: LARGE + 1, BOB: LARGE + 2}
 
 
 @pytest.mark.parametrize("kind", ["memory", "rocksdb"])

@@ -512,11 +512,7 @@ def test_a_block_reaches_the_disk_with_its_position_or_not_at_all(directory: Pat
         store.commit_snapshots({0: Snapshot(7, 9, -1)})
         assert after_a_crash(directory) == (["ada2", "bob2"], 7)
         with pytest.raises(UnsupportedData):
-            store.commit(
-                columns([]),
-                columns([("eve", 0, 1, 2, 3, -1, 1), ("eve", 0, 5, 6, 4, -1, object())]),
-                {},
-            )
+            store.commit(columns([]), columns([("eve", 0, 1, 2, 3, -1, 1), ("eve", 0, 5, 6, 4, -1, object())]), {})
         with store.all_or_nothing():
             store.remove("bob", 5, 9)
         store.put("cat", 5, 9, 3)

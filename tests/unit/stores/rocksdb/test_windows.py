@@ -289,10 +289,7 @@ def test_state_stays(directory: Path) -> None:
     ("options", "telling"),
     [
         ({"form": "by time"}, "time_ordered False, not True"),
-        (
-            {"form": "by time, with index"},
-            "time_ordered False, not True; index False, not True",
-        ),
+        ({"form": "by time, with index"}, "time_ordered False, not True; index False, not True"),
         ({"retention": "5ms"}, "retention none, not 5 ms"),
     ],
 )

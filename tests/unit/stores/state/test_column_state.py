@@ -98,14 +98,7 @@ def test_edges_are_the_oldest_and_newest_ends_of_each_partition(state: ColumnSta
     assert state.edges() == [(0, 5, 12), (3, 5, 5)]
 
 
-ORDERED: list[Row] = [
-    ("b", 0, 4, 5),
-    ("a", 0, 3, 7),
-    ("a", 0, 1, 7),
-    ("é", 0, 2, 7),
-    ("a", 1, 0, 1),
-    ("b", 1, 0, 1),
-]
+ORDERED: list[Row] = [("b", 0, 4, 5), ("a", 0, 3, 7), ("a", 0, 1, 7), ("é", 0, 2, 7), ("a", 1, 0, 1), ("b", 1, 0, 1)]
 
 
 @pytest.mark.parametrize("turn", range(6))

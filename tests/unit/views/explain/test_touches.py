@@ -87,10 +87,7 @@ LATE_FOR_ONE = (
             "Record 3 (key ada), event time 16 min, counts in 2 windows: 10 min to 20 min and 15 min to 25 min. "
             "It opened 15 min to 25 min. It moved stream time to 16 min itself.",
         ),
-        (
-            5,
-            f"Record 5 (key ada), event time 13 min, counts in 1 window: 10 min to 20 min. {LATE_FOR_ONE} {BOB_MOVED}",
-        ),
+        (5, f"Record 5 (key ada), event time 13 min, counts in 1 window: 10 min to 20 min. {LATE_FOR_ONE} {BOB_MOVED}"),
         (
             6,
             "Record 6 (key ada), event time 2 min, was dropped. "

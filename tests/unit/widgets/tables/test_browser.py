@@ -133,10 +133,7 @@ def test_a_saved_notebook_has_the_first_rows_as_a_table() -> None:
 
 
 def test_final_results_and_kafkas_rules() -> None:
-    for done in (
-        run(EACH_KIND["hopping"], strategy="on_window_close"),
-        run(EACH_KIND["session"], rules="kafka"),
-    ):
+    for done in (run(EACH_KIND["hopping"], strategy="on_window_close"), run(EACH_KIND["session"], rules="kafka")):
         browser = sk.browse(done, "changelog")
         assert browser.table.row_count == len(done.changelog())
         assert browser.table.rows(Question(column=1, descending=True)).tolist() == sorted(
