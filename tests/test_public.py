@@ -37,17 +37,8 @@ ROOT = PACKAGE.parent
 OTHERS_NAME = r"sessionkit\[[a-z]|pip install [^\n]*sessionkit(?![-_]streams)"
 FILES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = (
-    "pyspark",
-    "plotly",
-    "ipywidgets",
-    "IPython",
-    "pandas",
-    "polars",
-    "duckdb",
-    "matplotlib",
-    "scipy",
-    "hypothesis",
-)
+    "pyspark", "plotly", "ipywidgets", "IPython", "pandas", "polars", "duckdb", "matplotlib", "scipy", "hypothesis",
+)  # fmt: skip
 # What a user holds in hand without having imported it by name.
 HANDED_OUT = (sk.Plan, sk.Run, sk.SessionWindows, MemorySessionStore, SessionTrace, Explanation)
 

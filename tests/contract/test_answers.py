@@ -19,17 +19,8 @@ from tests.contract.kinds import EXAMPLES, plan_over, records, rows_of
 Calls = dict[str, Callable[[], Any]]
 # What is asked of an answer in its turn.
 ASKED = (
-    "table",
-    "records",
-    "words",
-    "figure",
-    "heat_map",
-    "pareto",
-    "counts",
-    "differences",
-    "_repr_html_",
-    "__repr__",
-)
+    "table", "records", "words", "figure", "heat_map", "pareto", "counts", "differences", "_repr_html_", "__repr__",
+)  # fmt: skip
 # Of a run or a plan, but not here: what these tests do anyway, and Spark's.
 LEFT_OUT = {"Plan": {"aggregate", "reduce", "stream"}, "Run": set[str]()}
 

@@ -8,28 +8,13 @@ from tests.differential.draw_times import Times
 Case = dict[str, Any]
 LATEST_ASKED = 2**62 + 2**46  # behind all that is drawn
 SESSION_OPS = (
-    "fetch",
-    "backward_fetch",
-    "fetch_keys",
-    "backward_fetch_keys",
-    "find_sessions",
-    "backward_find_sessions",
-    "find_sessions_keys",
-    "backward_find_sessions_keys",
-    "find_sessions_by_end",
-    "fetch_session",
-)
+    "fetch", "backward_fetch", "fetch_keys", "backward_fetch_keys", "find_sessions", "backward_find_sessions",
+    "find_sessions_keys", "backward_find_sessions_keys", "find_sessions_by_end", "fetch_session",
+)  # fmt: skip
 WINDOW_OPS = (
-    "fetch",
-    "backward_fetch",
-    "fetch_keys",
-    "backward_fetch_keys",
-    "fetch_all",
-    "backward_fetch_all",
-    "all",
-    "backward_all",
-    "fetch_one",
-)
+    "fetch", "backward_fetch", "fetch_keys", "backward_fetch_keys", "fetch_all", "backward_fetch_all", "all",
+    "backward_all", "fetch_one",
+)  # fmt: skip
 
 
 def draw_queries(rng: Random, times: Times, case: Case) -> list[dict[str, Any]]:

@@ -20,19 +20,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("exported Java")]  # on
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 HOSTILE = [
-    'a"b',
-    "a\\",
-    "\\u000a",
-    "\\u0022); System.exit(1); //",
-    "\\\\u0022",
-    "a\nb",
-    "*/ } ??/",
-    "a`b -- '",
-    "é\u2028\u202e\U0001f600",
-    "\1\x7f\r",
-    "%s ${x} {0}",
-    "",
-]
+    'a"b', "a\\", "\\u000a", "\\u0022); System.exit(1); //", "\\\\u0022", "a\nb", "*/ } ??/", "a`b -- '",
+    "é\u2028\u202e\U0001f600", "\1\x7f\r", "%s ${x} {0}", "",
+]  # fmt: skip
 WINDOWS = {
     "session": sk.SessionWindows(inactivity_gap_ms=10, grace_ms=6),
     "tumbling": sk.TimeWindows(size_ms=10, grace_ms=7),

@@ -25,21 +25,11 @@ pytestmark = pytest.mark.browser
 
 TEXTS = [
     *(
-        "0",
-        "0s",
-        "90s",
-        "45m",
-        "1h 30m",
-        "1h30m",
-        "2 hours and 30 minutes",
-        "1 week",
-        "1.5h",
-        "2 days",
-        "250ms",
+        "0", "0s", "90s", "45m", "1h 30m", "1h30m", "2 hours and 30 minutes", "1 week", "1.5h", "2 days", "250ms",
         "1,5 h",
     ),
     *("", "soon", "5", "-1s", "1 month", "1h x", "h", "1..5h", "0.3ms", "1_000s", "1e3s"),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -29,21 +29,8 @@ GOAL = 50_000
 MOST_WRONG = 20  # of a piece; the rest is counted
 INT64 = 2**63
 NAMES = [
-    "user",
-    "at",
-    "v",
-    "",
-    " ",
-    "a b",
-    "é",
-    "key",
-    "self",
-    "partition",
-    "<b>$x$</b>",
-    "x" * 3_000,
-    "nul\0x",
-    "nul\0y",
-]
+    "user", "at", "v", "", " ", "a b", "é", "key", "self", "partition", "<b>$x$</b>", "x" * 3_000, "nul\0x", "nul\0y",
+]  # fmt: skip
 NO_NAMES = ["\ud800", "a\udfffb"]
 SAFE = ("nul\0x", "nul\0y", *NO_NAMES)
 NOT_OF_POLARS = ("run_end", "list_view", "union", "decimal256", "month_day", "fixed_size_list")

@@ -52,36 +52,17 @@ def test_read(given_as: Any, ms: int) -> None:
 
 AS_PEOPLE_WRITE_THEM = {
     7_200_000: [
-        "2h",
-        "2H",
-        "2 h",
-        "2 hours",
-        "2 Hours",
-        "2hr",
-        "2 hrs",
-        "120 minutes",
-        "120 min",
-        "120m",
-        "PT2H",
-        "pt2h",
+        "2h", "2H", "2 h", "2 hours", "2 Hours", "2hr", "2 hrs", "120 minutes", "120 min", "120m", "PT2H", "pt2h",
     ],
     5_400_000: ["1h30m", "1h 30min", "1 hour 30 minutes", "1 hour, 30 minutes", "1 hour and 30 minutes", "1.5 hours"],
     5_400_001: ["01:30:00.001", "1:30:00.001", "PT1H30M0.001S", "0 days 01:30:00.001000", "1h30m1ms", "90 mins 1 msec"],
     129_600_000: ["36:00:00", "1 day, 12:00:00", "1 days 12:00:00", "P1DT12H", "PT36H", "1.5 days", "1 day 12 hours"],
     1_209_600_000: ["2w", "2 weeks", "14 days", "14D", "P2W", "P14D", "336 hrs", "1 wk 7 d"],
     45_000: [
-        "45s",
-        "45 sec",
-        "45 secs",
-        "45 seconds",
-        "PT45S",
-        "0:00:45",
-        "45000 millis",
-        "45000 milliseconds",
-        "0.75m",
+        "45s", "45 sec", "45 secs", "45 seconds", "PT45S", "0:00:45", "45000 millis", "45000 milliseconds", "0.75m",
     ],
     0: ["0", "0s", "0 minutes", "PT0S", "00:00:00"],
-}
+}  # fmt: skip
 
 
 NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds'

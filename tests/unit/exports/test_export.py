@@ -24,23 +24,8 @@ TARGETS = ("to_java", "to_ksql", "to_flink_sql", "to_spark")
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 NASTY = st.text(st.sampled_from("\\u000a0022'\"`-*/\n\r{}$;% aé\u2028\U0001f600"), max_size=30)
 VISIBLE = [
-    "a`b",
-    "a'b",
-    'a"b',
-    "a--b",
-    "*/",
-    "/*",
-    ";",
-    "\\",
-    "\\'",
-    "``",
-    "''",
-    "{x}",
-    "%s",
-    "é",
-    "DROP TABLE x",
-    "-- '",
-]
+    "a`b", "a'b", 'a"b', "a--b", "*/", "/*", ";", "\\", "\\'", "``", "''", "{x}", "%s", "é", "DROP TABLE x", "-- '",
+]  # fmt: skip
 
 
 def _plan(windows: Any = SESSIONS, strategy: str = "on_window_update", **named: Any) -> sk.Plan:

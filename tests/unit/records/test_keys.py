@@ -79,12 +79,8 @@ def test_types_that_are_keys(values: list[Any], kind: pa.DataType) -> None:
 def test_a_dictionary_may_hold_nulls_and_doubles() -> None:
     words = pa.array(["a", None, "a", "b"])
     assert decoded(column(pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None]), words))) == [
-        "a",
-        None,
-        "a",
-        "b",
-        None,
-    ]
+        "a", None, "a", "b", None,
+    ]  # fmt: skip
 
 
 def test_composed_and_decomposed_letters_are_two_keys() -> None:

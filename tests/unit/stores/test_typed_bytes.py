@@ -201,22 +201,10 @@ def test_a_value_belongs_to_its_row() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"x",
-        b"i\0",
-        b"d\0\0",
-        b"s\0\0",
-        b"s\0\0\0\2a",
-        b"s\0\0\0\1\xff",
-        b"l\xff\xff\xff\xffN",
-        b"l\0\0\0\2N",
-        b"m\0\0\0\1NN",
-        b"m\0\0\0\2s\0\0\0\1aNNN",
-        b"m\0\0\0\1s\0\0\0\1a",
-        b"NN",
-        b"\x80\x04N.",
+        b"", b"x", b"i\0", b"d\0\0", b"s\0\0", b"s\0\0\0\2a", b"s\0\0\0\1\xff", b"l\xff\xff\xff\xffN", b"l\0\0\0\2N",
+        b"m\0\0\0\1NN", b"m\0\0\0\2s\0\0\0\1aNNN", b"m\0\0\0\1s\0\0\0\1a", b"NN", b"\x80\x04N.",
     ],
-)
+)  # fmt: skip
 def test_bytes_with_a_right_checksum_and_a_wrong_content(body: bytes) -> None:
     with pytest.raises(StoreCorrupted):
         unpack_value(zlib.crc32(body).to_bytes(4) + body)

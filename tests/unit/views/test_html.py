@@ -83,16 +83,7 @@ def test_a_run_shows_every_kind_of_result() -> None:
     head, ada, bob = cells(run._repr_html_())
     assert head == ["key", "window start", "window end", "n", "mean", "all", "own", "last", "status", "partition"]
     assert ada == [
-        "ada",
-        "1970-01-01 00:00:00",
-        "1970-01-01 00:00:00",
-        "1",
-        "1.50",
-        "[1.5]",
-        "1.50",
-        "1.50",
-        "open",
-        "0",
-    ]
+        "ada", "1970-01-01 00:00:00", "1970-01-01 00:00:00", "1", "1.50", "[1.5]", "1.50", "1.50", "open", "0",
+    ]  # fmt: skip
     assert bob[3:8] == ["1", "–", "[None]", "–", "–"]
     assert run._repr_html_().startswith('<div class="mathjax_ignore tex2jax_ignore"><p><b>2 records in 2 sessions')

@@ -265,12 +265,8 @@ def windows() -> Windows:
 
 
 A0, A5, A10, A20, B30 = (
-    ("a", 0, "store"),
-    ("a", 5, "cache"),
-    ("a", 10, "cache"),
-    ("a", 20, "store"),
-    ("b", 30, "cache"),
-)
+    ("a", 0, "store"), ("a", 5, "cache"), ("a", 10, "cache"), ("a", 20, "store"), ("b", 30, "cache"),
+)  # fmt: skip
 WINDOW_READS: dict[str, tuple[Callable[[Any, str], Any], list[Any]]] = {
     "all": (lambda store, way: getattr(store, way + "all")(), [A0, A5, A10, A20, B30]),
     "fetch_all": (lambda store, way: getattr(store, way + "fetch_all")(5, 20), [A5, A10, A20]),

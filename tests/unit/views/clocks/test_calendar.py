@@ -7,14 +7,8 @@ import pytest
 from sessionkit.views.drop_calendar.cells import Calendar, calendar
 
 ZONES = (
-    "UTC",
-    "Europe/Berlin",
-    "America/New_York",
-    "Australia/Lord_Howe",
-    "America/Sao_Paulo",
-    "Asia/Kolkata",
-    "+05:45",
-)
+    "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata", "+05:45",
+)  # fmt: skip
 SPANS_H = (0.001, 0.3, 5, 60, 24 * 20, 24 * 61, 24 * 300, 24 * 2_500)
 
 
