@@ -35,14 +35,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         for name in ("count", "sum", "mean", "min", "max", "first", "last", "collect", "reduce", "aggregation")
     ],
     "Runs": [
-        (sk.Run, "run"),
-        (Explanation, "explanation"),
-        (Lineage, "lineage"),
-        (Emissions, "emissions"),
-        (Latency, "latency"),
-        (OpenWindows, "open_windows"),
-        (DropCalendar, "drops"),
-        (PartitionTimes, "times"),
+        (sk.Run, "run"), (Explanation, "explanation"), (Lineage, "lineage"), (Emissions, "emissions"),
+        (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (PartitionTimes, "times"),
         (Comparison, "comparison"),
     ],
     "Deployments and audits": [
@@ -52,13 +46,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (sk.SuppressAudit, "audit"),
     ],
     "Choosing a gap and a grace": [
-        (sk.suggest_gap, ""),
-        (GapSuggestion, "suggestion"),
-        (sk.suggest_grace, ""),
-        (GraceSuggestion, "suggestion"),
-        (sk.sweep, ""),
-        (Sweep, "sweep"),
-        (Cell, "cell"),
+        (sk.suggest_gap, ""), (GapSuggestion, "suggestion"), (sk.suggest_grace, ""), (GraceSuggestion, "suggestion"),
+        (sk.sweep, ""), (Sweep, "sweep"), (Cell, "cell"),
     ],
     "Stores": [(sk.open_store, ""), (MemorySessionStore, "store"), (MemoryWindowStore, "store"), (sk.read_state, "")],
     "Pictures": [(Options, "sk.options")],
@@ -66,7 +55,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     "Exports": [(sk.Export, "export")],
     "Spark and Kafka": [(SparkRun, "run"), (StreamRun, "run"), (sk.from_kafka, ""), (sk.to_kafka, "")],
     "More": [(sk.load_sample, ""), (sk.partition_for, "")],
-}
+}  # fmt: skip
 # What a plan calls on a store, and a user does not.
 INSIDE = {
     *("all_or_nothing", "bind", "check_names", "check_windows", "commit", "commit_snapshots", "facts", "load"),

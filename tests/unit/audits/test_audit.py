@@ -104,16 +104,10 @@ def test_a_jump_of_stream_time_wants_more_retention() -> None:
     assert found(less) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
     assert less.differences().to_pylist() == [
         {
-            "key": "a",
-            "window_start_ms": 10,
-            "window_end_ms": 20,
-            "verdict": "lost",
-            "sent_count": 0,
-            "partition": 0,
-            "count": 1,
-            "kafka_count": None,
+            "key": "a", "window_start_ms": 10, "window_end_ms": 20, "verdict": "lost", "sent_count": 0,
+            "partition": 0, "count": 1, "kafka_count": None,
         }
-    ]
+    ]  # fmt: skip
 
 
 def test_in_memory_sessions_with_the_default_retention_are_never_final() -> None:
@@ -140,17 +134,11 @@ def test_a_deployment_that_is_clean() -> None:
     )
     assert audit.table().to_pylist() == [
         {
-            "key": "a",
-            "window_start_ms": start,
-            "window_end_ms": start + 10,
-            "verdict": "as it should be",
-            "sent_count": 1,
-            "partition": 0,
-            "count": 1,
-            "kafka_count": 1,
+            "key": "a", "window_start_ms": start, "window_end_ms": start + 10, "verdict": "as it should be",
+            "sent_count": 1, "partition": 0, "count": 1, "kafka_count": 1,
         }
         for start in (0, 10)
-    ]
+    ]  # fmt: skip
 
 
 def test_one_is_said_as_one() -> None:

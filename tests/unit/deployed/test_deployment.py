@@ -34,16 +34,9 @@ TABLE = pa.table({"key": ["a", "a", "b"], "at": [0, 4, 90], CLOCK: [7, 8, 9]})
 def test_what_is_not_told_is_as_kafka_has_it() -> None:
     told = {each.name: getattr(sk.Deployment(), each.name) for each in dataclasses.fields(sk.Deployment)}
     assert told == {
-        "store": "rocksdb",
-        "retention": None,
-        "caching": "10MB",
-        "commit_interval": "30s",
-        "commit_every": None,
-        "emit_interval": "1s",
-        "clock": None,
-        "guarantee": "at_least_once",
-        "restarts": (),
-    }
+        "store": "rocksdb", "retention": None, "caching": "10MB", "commit_interval": "30s", "commit_every": None,
+        "emit_interval": "1s", "clock": None, "guarantee": "at_least_once", "restarts": (),
+    }  # fmt: skip
 
 
 ALL: list[dict[str, Any]] = [

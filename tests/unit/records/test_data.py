@@ -18,18 +18,10 @@ def flights() -> pa.Table:
 
 def test_columns_and_rows(flights: pa.Table) -> None:
     assert {field.name: str(field.type) for field in flights.schema} == {
-        "partition": "int32",
-        "offset": "int64",
-        "flight": "int16",
-        "carrier": "string",
-        "origin": "string",
-        "dest": "string",
-        "tailnum": "string",
-        "scheduled": "timestamp[ms]",
-        "departed": "timestamp[ms]",
-        "dep_delay": "int16",
-        "distance": "int16",
-    }
+        "partition": "int32", "offset": "int64", "flight": "int16", "carrier": "string", "origin": "string",
+        "dest": "string", "tailnum": "string", "scheduled": "timestamp[ms]", "departed": "timestamp[ms]",
+        "dep_delay": "int16", "distance": "int16",
+    }  # fmt: skip
     assert flights.num_rows == ROW_COUNT
     assert all(column.null_count == 0 for column in flights.columns)
 

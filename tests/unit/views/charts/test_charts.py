@@ -52,13 +52,9 @@ TOY = [
 ]  # fmt: skip
 WINDOWS = sk.SessionWindows(inactivity_gap="10m", grace="5m")
 HOSTILE = [
-    "<img src=x onerror=alert(1)>",
-    "%{x}",
-    r"$\href{javascript:alert(1)}{x}$",
-    '"><script>alert(1)</script>',
-    "</script><b>",
-    "line\nbreak\x00 end",
-]
+    "<img src=x onerror=alert(1)>", "%{x}", r"$\href{javascript:alert(1)}{x}$", '"><script>alert(1)</script>',
+    "</script><b>", "line\nbreak\x00 end",
+]  # fmt: skip
 
 
 def run_of(rows: list[tuple[Any, ...]], windows: Any, **options: Any) -> sk.Run:

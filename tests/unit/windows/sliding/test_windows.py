@@ -222,18 +222,12 @@ def test_a_window_can_be_forwarded_twice_for_one_record(rules: str) -> None:
         run.trace.touched().to_pylist()[-2:]
         == [
             {
-                "partition": 0,
-                "offset": 2,
-                "key": "a",
-                "timestamp_ms": 16,
-                "window_start_ms": 11,
-                "window_end_ms": 16,
-                "effect": "opened",
-                "copied_from_start_ms": None,
+                "partition": 0, "offset": 2, "key": "a", "timestamp_ms": 16, "window_start_ms": 11,
+                "window_end_ms": 16, "effect": "opened", "copied_from_start_ms": None,
             }
         ]
         * 2
-    )
+    )  # fmt: skip
     # one record fewer, and 10 is not found again: its window [5, 10] starts before 16 - 2 * 5
     assert log(run_of(sliding(5), a(10, 16), rules=rules)) == [(0, 5, [10]), (1, 11, [16])]
 
