@@ -88,14 +88,7 @@ class Parts(HTMLParser):
     def handle_comment(self, data: str) -> None:
         self.other.append(data)
 
-    def handle_decl(self, decl: str) -> None:
-        self.other.append(decl)
-
-    def handle_pi(self, data: str) -> None:
-        self.other.append(data)
-
-    def unknown_decl(self, data: str) -> None:
-        self.other.append(data)
+    handle_decl = handle_pi = unknown_decl = handle_comment
 
 
 @pytest.fixture(scope="module")

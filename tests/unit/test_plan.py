@@ -260,11 +260,15 @@ def test_calls_have_few_parameters() -> None:
     assert len(inspect.signature(sk.audit).parameters) <= 5
 
 
-def test_a_choice_with_consequences_has_no_default() -> None:
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [(sk.SessionWindows, "inactivity_gap"), (sk.TimeWindows, "size"), (sk.SlidingWindows, "time_difference")],
+)
+def test_a_choice_with_consequences_has_no_default(kind: Any, length: str) -> None:
     with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
-        sk.SessionWindows(inactivity_gap="30s")
+        kind(**{length: "5m"})
     with pytest.raises(InvalidArgument, match="too many positional arguments"):
-        sk.SessionWindows("30s", "10s")  # type: ignore[call-arg]
+        kind("5m", "1m")
 
 
 # ---- runs

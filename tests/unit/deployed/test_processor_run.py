@@ -9,6 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 from tests.deployments import run_deployed
+from tests.kinds import EACH_KIND
 
 PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
     sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
@@ -25,14 +26,16 @@ def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
     return aggregate + 1
 
 
-def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_an_aggregation_that_raises_leaves_the_store_as_it_was(kind: str) -> None:
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
-    plan = PLAN.aggregate(own=own)
-    with sk.open_store("memory", "sessions", retention="1000ms") as store:
+    plan = PLAN.windowed_by(EACH_KIND[kind]).aggregate(own=own)
+    of = "sessions" if kind == "session" else "windows"
+    with sk.open_store("memory", "counts", of=of, retention="1000ms") as store:
         run_deployed(plan, _records(0, 50), store=store)
         before = (list(store.all()), store.snapshot(0))
         with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
-            run_deployed(plan, _records(100, 101, 102), store=store)
+            run_deployed(plan, _records(100, 100, 100), store=store)
         assert (list(store.all()), store.snapshot(0)) == before
 
 

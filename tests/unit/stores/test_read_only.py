@@ -67,19 +67,6 @@ def test_it_cannot_be_half_made() -> None:
     assert len(copy.copy(view)) == 0
 
 
-def test_a_plan_does_not_take_one() -> None:
-    plan = (
-        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.TimeWindows(size_ms=10, grace=0))
-        .count()
-    )
-    view = sk.open_store("memory", "s", of="windows").read_only()
-    with pytest.raises(
-        InvalidArgument, match=r"a plan cannot write to this store; got read-only Memory.*; the store itself"
-    ):
-        plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), store=view)
-
-
 @pytest.mark.parametrize("caching", [False, True])
 def test_what_a_query_sees_of_a_run(caching: bool) -> None:
     plan = (

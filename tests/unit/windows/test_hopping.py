@@ -1,6 +1,5 @@
 """Tumbling and hopping windows: their parameters, the windows of a time, and when a window is closed."""
 
-import ast
 from datetime import timedelta
 from typing import Any
 
@@ -15,11 +14,8 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from tests.deployments import run_by, run_deployed
-from tests.kinds import in_ms, plan_of
-
-Row = tuple[str | None, int | None, int | None]  # key, time, value
-both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
-FOR_EVER = 10**9
+from tests.kinds import in_ms
+from tests.unit.windows.runs import FOR_EVER, Row, both_rules, plan_over, run_of, table_of, windows_in
 
 
 def hopping(size: int, advance: int, grace: int = 0) -> sk.TimeWindows:
@@ -28,26 +24,6 @@ def hopping(size: int, advance: int, grace: int = 0) -> sk.TimeWindows:
 
 def tumbling(size: int, grace: int = 0) -> sk.TimeWindows:
     return sk.TimeWindows(size_ms=size, grace_ms=grace)
-
-
-def table_of(rows: list[Row]) -> pa.Table:
-    keys, times, values = ([row[place] for row in rows] for place in range(3))
-    return pa.table(
-        {"key": pa.array(keys, pa.string()), "time": pa.array(times, pa.int64()), "v": pa.array(values, pa.int64())}
-    )
-
-
-def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.Plan:
-    return plan_of(windows, emit, named or {"n": sk.count()}, timestamp="time", on_bad_time="drop")
-
-
-def run_of(
-    windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit", **named: Any
-) -> sk.Run:
-    retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
-    run = run_by(plan_over(windows, emit, **named), table_of(rows), rules=rules, retention=retention)
-    run.trace.check()
-    return run
 
 
 def a(*times: int) -> list[Row]:
@@ -100,13 +76,6 @@ def test_the_largest_parameters_are_taken() -> None:
     assert hopping(10, 10).advance_ms == 10
 
 
-def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
-        sk.TimeWindows(size="5m")
-    with pytest.raises(InvalidArgument, match="too many positional arguments"):
-        sk.TimeWindows("5m", "1m")  # type: ignore[misc]
-
-
 def test_retention_covers_size_and_grace() -> None:
     windows = hopping(10, 3, grace=5)
     assert windows.retention_ms(None) == 15
@@ -130,14 +99,6 @@ def test_equal_windows() -> None:
     ]
     assert minute not in others
     assert len({minute, *others}) == 4
-
-
-def windows_in(plan: sk.Plan) -> sk.TimeWindows:
-    """The windows that the code of a plan makes, read without running it: one call with plain literals."""
-    calls = [node for node in ast.walk(ast.parse(repr(plan))) if isinstance(node, ast.Call)]
-    call = next(call for call in calls if getattr(call.func, "attr", None) == "TimeWindows")
-    assert not call.args
-    return sk.TimeWindows(**{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
 
 
 @given(st.integers(1, 2**61), st.data(), st.integers(0, 2**61))

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, StoreMismatch
+from sessionkit.errors import InvalidData, StoreMismatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from tests.deployments import run_deployed
 
 Starts = list[tuple[Any, int]]
 
@@ -172,26 +171,6 @@ def test_snapshots_are_by_partition() -> None:
     )
 
 
-def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
-    if aggregate == 2:
-        raise RuntimeError("enough")
-    return aggregate + 1
-
-
-@pytest.mark.parametrize(
-    "windows", [sk.TimeWindows(size_ms=10, grace_ms=100), sk.SlidingWindows(time_difference_ms=10, grace_ms=100)]
-)
-def test_an_aggregation_that_raises_leaves_the_store_as_it_was(windows: Any) -> None:
-    own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
-    with sk.open_store("memory", "counts", of="windows", retention="1000ms") as store:
-        run_deployed(plan, pd.DataFrame({"key": ["a", "a"], "time": [20, 50]}), store=store)
-        before = (list(store.all()), store.snapshot(0))
-        with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
-            run_deployed(plan, pd.DataFrame({"key": ["a"] * 3, "time": [90, 90, 90]}), store=store)
-        assert (list(store.all()), store.snapshot(0)) == before
-
-
 def test_a_run_that_failed_leaves_no_type_of_key_behind() -> None:
     store = MemoryWindowStore()
     with pytest.raises(Stopped), store.all_or_nothing():
@@ -314,11 +293,3 @@ def test_a_restarted_task_has_forgotten_the_stream_time_alone() -> None:
         store.restart_task()
         assert store.snapshot(0) == Snapshot(7, -1, 9)
         assert starts_of(store.all()) == [("a", 5)]
-
-
-# ---- opened by name
-
-
-def test_a_store_holds_one_of_two_things() -> None:
-    with pytest.raises(InvalidArgument, match=r"of must be a known choice; got 'window'; one of 'sessions', 'windows'"):
-        sk.open_store("memory", "hourly", of="window")

@@ -1,6 +1,5 @@
 """Sliding windows: their parameters, the windows that records make, what a partly late record does, trailing only."""
 
-import ast
 from collections import defaultdict
 from datetime import timedelta
 from typing import Any
@@ -19,34 +18,22 @@ from sessionkit.stores.contract import StoredWindow
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
-from tests.kinds import in_ms, plan_of
-
-Row = tuple[str | None, int | None, int | None]  # key, time, value
-both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
-FOR_EVER = 10**9
+from tests.unit.windows.runs import Row, both_rules, table_of, windows_in
+from tests.unit.windows.runs import plan_over as plan_of_results
+from tests.unit.windows.runs import run_of as run_of_results
 
 
 def sliding(d: int, grace: int = 0, **options: Any) -> sk.SlidingWindows:
     return sk.SlidingWindows(time_difference_ms=d, grace_ms=grace, **options)
 
 
-def table_of(rows: list[Row]) -> pa.Table:
-    keys, times, values = ([row[place] for row in rows] for place in range(3))
-    return pa.table(
-        {"key": pa.array(keys, pa.string()), "time": pa.array(times, pa.int64()), "v": pa.array(values, pa.int64())}
-    )
-
-
 def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.Plan:
-    return plan_of(windows, emit, named or {"held": sk.collect("v")}, timestamp="time", on_bad_time="drop")
+    return plan_of_results(windows, emit, **(named or {"held": sk.collect("v")}))
 
 
 def run_of(windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit") -> sk.Run:
     """A run whose only result is the list of values in each window."""
-    retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
-    run = run_by(plan_over(windows, emit), table_of(rows), rules=rules, retention=retention)
-    run.trace.check()
-    return run
+    return run_of_results(windows, rows, emit, rules, held=sk.collect("v"))
 
 
 def a(*times: int) -> list[Row]:
@@ -119,13 +106,6 @@ def test_the_largest_parameters_are_taken() -> None:
     assert sliding(1, 2**62 - 2).retention_ms(None) == 2**62
 
 
-def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
-        sk.SlidingWindows(time_difference="5m")
-    with pytest.raises(InvalidArgument, match="too many positional arguments"):
-        sk.SlidingWindows("5m", "1m")  # type: ignore[misc]
-
-
 def test_retention_covers_twice_the_difference_and_grace() -> None:
     windows = sliding(10, 5)
     assert windows.retention_ms(None) == windows.retention_ms("25ms") == 25
@@ -149,14 +129,6 @@ def test_equal_windows() -> None:
     ]
     assert minute not in others
     assert len({minute, *others}) == 4
-
-
-def windows_in(plan: sk.Plan) -> sk.SlidingWindows:
-    """The windows that the code of a plan makes, read without running it: one call with plain literals."""
-    calls = [node for node in ast.walk(ast.parse(repr(plan))) if isinstance(node, ast.Call)]
-    call = next(call for call in calls if getattr(call.func, "attr", None) == "SlidingWindows")
-    assert not call.args
-    return sk.SlidingWindows(**{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
 
 
 @given(st.integers(1, 2**60), st.integers(0, 2**61), st.booleans())

@@ -122,14 +122,20 @@ def commit(store: RocksDBSessionStore, batches: range) -> None:
         store.commit_snapshots({0: Snapshot(batch, batch, -1)})
 
 
+def grown(directory: Path) -> RocksDBSessionStore:
+    """A store that was opened twice: commits 10 to 14 are in its log."""
+    with RocksDBSessionStore(name="clicks", directory=directory) as store:
+        commit(store, range(10))
+    store = RocksDBSessionStore(name="clicks", directory=directory)
+    commit(store, range(10, 15))
+    return store
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a kill leaves when it comes while a table is made: commits 10 to 14 in one log, 15 to 19 in the next."""
     place = tmp_path_factory.mktemp("two")
-    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
-        commit(store, range(10))
-    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
-        commit(store, range(10, 15))
+    with grown(place / "growing") as store:
         shutil.copytree(place / "growing", place / "left")
         store._database.rdict.flush()
         commit(store, range(15, 20))
@@ -139,6 +145,12 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 shutil.copy(file, rows_of(place / "left"))
     assert len(logs_of(place / "left")) == 2
     return place / "left"
+
+
+@pytest.fixture
+def it(two: Path, tmp_path: Path) -> Path:
+    """A copy of `two` that a test may damage."""
+    return Path(shutil.copytree(two, tmp_path / "it"))
 
 
 def rows_of(directory: Path) -> Path:
@@ -156,15 +168,13 @@ def position(directory: Path) -> int:
         return position
 
 
-def test_two_logs_of_a_kill_are_read(two: Path, tmp_path: Path) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    assert position(tmp_path / "it") == 19
+def test_two_logs_of_a_kill_are_read(it: Path) -> None:
+    assert position(it) == 19
 
 
 @pytest.mark.parametrize("left", ["all but a byte", "a record less", "nothing", "no file"])
-def test_an_older_log_without_its_end_is_damage(two: Path, tmp_path: Path, left: str) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    older, newer = logs_of(tmp_path / "it")
+def test_an_older_log_without_its_end_is_damage(it: Path, left: str) -> None:
+    older, newer = logs_of(it)
     raw = older.read_bytes()
     cut = {"all but a byte": len(raw) - 1, "a record less": headers(raw)[-1]}.get(left, 0)
     older.write_bytes(raw[:cut])
@@ -175,60 +185,55 @@ def test_an_older_log_without_its_end_is_damage(two: Path, tmp_path: Path, left:
         older.unlink()
         said = f"{older.name} is missing"
     with pytest.raises(StoreCorrupted, match=f"it was not closed, and {said}"):
-        position(tmp_path / "it")
+        position(it)
 
 
-def test_the_last_log_may_end_anywhere(two: Path, tmp_path: Path) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    newer = logs_of(tmp_path / "it")[1]
+def test_the_last_log_may_end_anywhere(it: Path) -> None:
+    newer = logs_of(it)[1]
     raw = newer.read_bytes()
     for cut in range(len(raw)):
         newer.write_bytes(raw[:cut])
-        assert damage_in_logs(rows_of(tmp_path / "it")) == ""
+        assert damage_in_logs(rows_of(it)) == ""
     newer.write_bytes(raw[: headers(raw)[-1]])
-    assert position(tmp_path / "it") == 18
+    assert position(it) == 18
 
 
-def test_every_cut_of_an_older_log_is_found(two: Path, tmp_path: Path) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    older, newer = logs_of(tmp_path / "it")
+def test_every_cut_of_an_older_log_is_found(it: Path) -> None:
+    older, newer = logs_of(it)
     raw = older.read_bytes()
     for cut in range(len(raw)):
         older.write_bytes(raw[:cut])
-        assert newer.name in damage_in_logs(rows_of(tmp_path / "it")), cut
+        assert newer.name in damage_in_logs(rows_of(it)), cut
 
 
-def test_a_log_that_lacks_a_record_in_its_middle_is_found(two: Path, tmp_path: Path) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    older, newer = logs_of(tmp_path / "it")
+def test_a_log_that_lacks_a_record_in_its_middle_is_found(it: Path) -> None:
+    older, newer = logs_of(it)
     for file in (older, newer):
         raw = file.read_bytes()
         starts = headers(raw)
         for at, behind in itertools.pairwise(starts):
             file.write_bytes(raw[:at] + raw[behind:])
-            assert " continues with change " in damage_in_logs(rows_of(tmp_path / "it")), (file, at)
+            assert " continues with change " in damage_in_logs(rows_of(it)), (file, at)
         file.write_bytes(raw)
 
 
-def test_a_manifest_cut_anywhere_is_no_older_store(two: Path, tmp_path: Path) -> None:
+def test_a_manifest_cut_anywhere_is_no_older_store(it: Path) -> None:
     """It forgets tables whose logs are gone."""
-    shutil.copytree(two, tmp_path / "it")
-    (manifest,) = rows_of(tmp_path / "it").glob("MANIFEST-*")
+    (manifest,) = rows_of(it).glob("MANIFEST-*")
     raw = manifest.read_bytes()
     last = headers(raw)[-1]  # the last edits are written at once, before the manifest is the current one
     for cut in [*headers(raw), last + 1, last + 8]:
         manifest.write_bytes(raw[:cut])
-        assert damage_in_logs(rows_of(tmp_path / "it")) == f"{manifest.name} lacks its beginning", cut
+        assert damage_in_logs(rows_of(it)) == f"{manifest.name} lacks its beginning", cut
 
 
-def test_an_opening_that_a_crash_ended_leaves_an_empty_log(two: Path, tmp_path: Path) -> None:
+def test_an_opening_that_a_crash_ended_leaves_an_empty_log(it: Path) -> None:
     """Behind a log that was cut off, too; nothing was written to it."""
-    shutil.copytree(two, tmp_path / "it")
-    rows, newer = rows_of(tmp_path / "it"), logs_of(tmp_path / "it")[1]
+    rows, newer = rows_of(it), logs_of(it)[1]
     newer.write_bytes(newer.read_bytes()[:-1])
     (rows / f"{int(newer.stem) + 5:06}.log").touch()
     assert damage_in_logs(rows) == ""
-    assert position(tmp_path / "it") == 18
+    assert position(it) == 18
 
 
 # ---- files of another store, made in the same way
@@ -238,29 +243,23 @@ def test_an_opening_that_a_crash_ended_leaves_an_empty_log(two: Path, tmp_path: 
 def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As many changes as in `two`, in one log."""
     place = tmp_path_factory.mktemp("another")
-    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
-        commit(store, range(10))
-    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
-        commit(store, range(10, 15))
-        shutil.copytree(place / "growing", place / "left")
-    return place / "left"
+    with grown(place / "growing"):
+        return Path(shutil.copytree(place / "growing", place / "left"))
 
 
-def test_a_log_of_another_store_is_found(two: Path, another: Path, tmp_path: Path) -> None:
+def test_a_log_of_another_store_is_found(it: Path, another: Path) -> None:
     """Its changes have the numbers that are expected."""
-    shutil.copytree(two, tmp_path / "it")
-    older = logs_of(tmp_path / "it")[0]
+    older = logs_of(it)[0]
     (of_another,) = logs_of(another)
     assert of_another.name == older.name
     shutil.copy(of_another, older)
     with pytest.raises(StoreCorrupted, match=f"{older.name} has changes of another store at byte 0"):
-        position(tmp_path / "it")
+        position(it)
 
 
-def test_tables_of_another_store_are_found(two: Path, another: Path, tmp_path: Path) -> None:
+def test_tables_of_another_store_are_found(it: Path, another: Path) -> None:
     """All that is not a log, with its manifest; the logs follow."""
-    shutil.copytree(two, tmp_path / "it")
-    rows = rows_of(tmp_path / "it")
+    rows = rows_of(it)
     for file in rows.iterdir():
         if file.suffix != ".log":
             file.unlink()
@@ -268,14 +267,13 @@ def test_tables_of_another_store_are_found(two: Path, another: Path, tmp_path: P
         if file.suffix != ".log":
             shutil.copy(file, rows)
     with pytest.raises(StoreCorrupted, match="its tables are another store's"):
-        position(tmp_path / "it")
+        position(it)
 
 
-def test_whose_store_it_is_said_to_be_is_held_against_its_files(two: Path, another: Path, tmp_path: Path) -> None:
-    shutil.copytree(two, tmp_path / "it")
-    shutil.copy(another / "clicks" / "STORE", tmp_path / "it" / "clicks")
+def test_whose_store_it_is_said_to_be_is_held_against_its_files(it: Path, another: Path) -> None:
+    shutil.copy(another / "clicks" / "STORE", it / "clicks")
     with pytest.raises(StoreCorrupted, match=r"\.log has changes of another store at byte 0"):
-        position(tmp_path / "it")
+        position(it)
 
 
 def test_an_older_log_in_the_place_of_a_later_one_is_found(tmp_path: Path) -> None:

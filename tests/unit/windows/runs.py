@@ -1,0 +1,45 @@
+"""What the tests of tumbling, hopping and sliding windows share: records, plans over them, runs, changelogs."""
+
+import ast
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from tests.deployments import run_by
+from tests.kinds import in_ms, plan_of
+
+Row = tuple[str | None, int | None, int | None]  # key, time, value
+both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+FOR_EVER = 10**9
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    keys, times, values = ([row[place] for row in rows] for place in range(3))
+    return pa.table(
+        {"key": pa.array(keys, pa.string()), "time": pa.array(times, pa.int64()), "v": pa.array(values, pa.int64())}
+    )
+
+
+def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.Plan:
+    """A plan of a count, or of these results."""
+    return plan_of(windows, emit, named or {"n": sk.count()}, timestamp="time", on_bad_time="drop")
+
+
+def run_of(
+    windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit", **named: Any
+) -> sk.Run:
+    retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
+    run = run_by(plan_over(windows, emit, **named), table_of(rows), rules=rules, retention=retention)
+    run.trace.check()
+    return run
+
+
+def windows_in(plan: sk.Plan) -> Any:
+    """The windows that the code of a plan makes, read without running it: one call with plain literals."""
+    kind = type(plan.windows).__name__
+    calls = [node for node in ast.walk(ast.parse(repr(plan))) if isinstance(node, ast.Call)]
+    call = next(call for call in calls if getattr(call.func, "attr", None) == kind)
+    assert not call.args
+    return getattr(sk, kind)(**{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
