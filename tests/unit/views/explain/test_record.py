@@ -16,6 +16,7 @@ from sessionkit.errors import UnknownRecord
 from sessionkit.views.words import clock, short_reason
 from tests.deployments import run_by
 from tests.kinds import flights_by_route
+from tests.unit.views.explain.numbered import numbered
 
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms").windowed_by(
@@ -46,64 +47,40 @@ def run() -> sk.Run:
     return PLAN.count().run(pd.DataFrame({"user": [user for user, _ in ROWS], "at": times}))
 
 
-@pytest.mark.parametrize(
-    ("offset", "words"),
-    [
-        (
-            0,
-            "Record 0 (key ada), event time 10 min, opened a new session, as it found none of its key to join within the "
-            "gap of 5 min. It moved stream time to 10 min itself.",
-        ),
-        (
-            1,
-            "Record 1 (key ada), event time 12 min, joined the session at 10 min: its end moved from 10 min to 12 min. "
-            "It moved stream time to 12 min itself.",
-        ),
-        (
-            2,
-            "Record 2 (key ada), event time 11 min, joined the session 10 min to 12 min, inside its bounds. "
-            "Stream time had been moved to 12 min by record 1 (key ada), of the same key.",
-        ),
-        (
-            3,
-            "Record 3 (key ada), event time 8 min, joined the session 10 min to 12 min: its start moved from 10 min to 8 min. "
-            "Stream time had been moved to 12 min by record 1 (key ada), of the same key.",
-        ),
-        (
-            6,
-            "Record 6 (key ada), event time 15 min, is a bridge: it is within the gap of 5 min of two sessions, "
-            "8 min to 12 min and at 18 min, which became one, 8 min to 18 min. "
-            "Stream time had been moved to 18 min by record 4 (key bob), of another key: stream time belongs to the partition.",
-        ),
-        (
-            7,
-            "Record 7 (key ada), event time 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min. "
-            "It was late, 5 min behind the close line: sessions that ended before 11 min were closed (18 min − gap 5 min − grace "
-            "2 min). But it was kept, as it touches a session that was still open. Stream time had been moved to 18 min by record 4 (key bob), of another key: "
-            "stream time belongs to the partition.",
-        ),
-        (
-            9,
-            "Record 9 (key ada), event time 20 min, was dropped: too late. It arrived when stream time was 40 min, so sessions that "
-            "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). The session 6 min to 18 min would have taken it, "
-            "but was closed already. It came 13 min too late: with grace 15 min instead of 2 min it would have been kept. "
-            "Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time belongs to the partition.",
-        ),
-        (
-            10,
-            "Record 10 (key eve), event time 30 min, was dropped: too late. It arrived when stream time was 40 min, so sessions that "
-            "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). No session of its key, open or closed, was within "
-            "the gap of 5 min. It came 3 min too late: with grace 5 min instead of 2 min it would have been kept. "
-            "Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time belongs to the partition.",
-        ),
-        (
-            11,
-            "Record 11 (no key) was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time).",
-        ),
-        (12, 'Record 12 (key ada) was dropped: it has no time, and the plan says on_bad_time="drop".'),
-        (13, 'Record 13 (key ada) was dropped: its time lies before 1970, and the plan says on_bad_time="drop".'),
-    ],
-)  # fmt: skip
+WORDS = """
+0  Record 0 (key ada), event time 10 min, opened a new session, as it found none of its key to join within the gap
+   of 5 min. It moved stream time to 10 min itself.
+1  Record 1 (key ada), event time 12 min, joined the session at 10 min: its end moved from 10 min to 12 min. It
+   moved stream time to 12 min itself.
+2  Record 2 (key ada), event time 11 min, joined the session 10 min to 12 min, inside its bounds. Stream time had
+   been moved to 12 min by record 1 (key ada), of the same key.
+3  Record 3 (key ada), event time 8 min, joined the session 10 min to 12 min: its start moved from 10 min to 8 min.
+   Stream time had been moved to 12 min by record 1 (key ada), of the same key.
+6  Record 6 (key ada), event time 15 min, is a bridge: it is within the gap of 5 min of two sessions, 8 min to 12
+   min and at 18 min, which became one, 8 min to 18 min. Stream time had been moved to 18 min by record 4 (key
+   bob), of another key: stream time belongs to the partition.
+7  Record 7 (key ada), event time 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min.
+   It was late, 5 min behind the close line: sessions that ended before 11 min were closed (18 min − gap 5 min −
+   grace 2 min). But it was kept, as it touches a session that was still open. Stream time had been moved to 18 min
+   by record 4 (key bob), of another key: stream time belongs to the partition.
+9  Record 9 (key ada), event time 20 min, was dropped: too late. It arrived when stream time was 40 min, so
+   sessions that ended before 33 min were closed (40 min − gap 5 min − grace 2 min). The session 6 min to 18 min
+   would have taken it, but was closed already. It came 13 min too late: with grace 15 min instead of 2 min it
+   would have been kept. Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time
+   belongs to the partition.
+10  Record 10 (key eve), event time 30 min, was dropped: too late. It arrived when stream time was 40 min, so
+    sessions that ended before 33 min were closed (40 min − gap 5 min − grace 2 min). No session of its key, open
+    or closed, was within the gap of 5 min. It came 3 min too late: with grace 5 min instead of 2 min it would
+    have been kept. Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time
+    belongs to the partition.
+11  Record 11 (no key) was dropped: its key is null. It does not move stream time (Kafka drops it before it looks
+    at the time).
+12  Record 12 (key ada) was dropped: it has no time, and the plan says on_bad_time="drop".
+13  Record 13 (key ada) was dropped: its time lies before 1970, and the plan says on_bad_time="drop".
+"""
+
+
+@pytest.mark.parametrize(("offset", "words"), numbered(WORDS))
 def test_words(run: sk.Run, offset: int, words: str) -> None:
     told = run.explain(offset=offset)
     assert told == words
@@ -111,22 +88,16 @@ def test_words(run: sk.Run, offset: int, words: str) -> None:
     assert told._repr_html_().startswith('<div class="mathjax_ignore tex2jax_ignore"><p>Record ')
 
 
-@pytest.mark.parametrize(
-    ("offset", "line"),
-    [
-        (
-            0,
-            "Record 0 (key ada), 10 min, opened a new session, as it found none of its key to join within the gap of 5 min",
-        ),
-        (
-            7,
-            "Record 7 (key ada), 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min (late, but it",
-        ),
-        (9, "Record 9 (key ada), 20 min, was dropped: too late"),
-        (11, "Record 11 (no key) was dropped"),
-        (12, "Record 12 (key ada) was dropped"),
-    ],
-)
+ONE_LINE = """
+0  Record 0 (key ada), 10 min, opened a new session, as it found none of its key to join within the gap of 5 min
+7  Record 7 (key ada), 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min (late, but it
+9  Record 9 (key ada), 20 min, was dropped: too late
+11  Record 11 (no key) was dropped
+12  Record 12 (key ada) was dropped
+"""
+
+
+@pytest.mark.parametrize(("offset", "line"), numbered(ONE_LINE))
 def test_one_line(run: sk.Run, offset: int, line: str) -> None:
     assert run.plan.windows is not None
     assert short_reason(run.trace, run.plan.windows, offset).startswith(line)

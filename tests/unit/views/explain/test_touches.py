@@ -13,6 +13,7 @@ import sessionkit as sk
 from sessionkit.errors import UnknownRecord
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
+from tests.unit.views.explain.numbered import numbered
 
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
@@ -64,60 +65,34 @@ LATE_FOR_ONE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("offset", "words"),
-    [
-        (
-            0,
-            "Record 0 (key ada), event time 3 min, counts in 1 window: 0 s to 10 min. It opened it. "
-            "It moved stream time to 3 min itself.",
-        ),
-        (
-            1,
-            "Record 1 (key ada), event time 12 min, counts in 2 windows: 5 min to 15 min and 10 min to 20 min. "
-            "It opened all of them. It moved stream time to 12 min itself.",
-        ),
-        (
-            2,
-            "Record 2 (key ada), event time 14 min, counts in 2 windows: 5 min to 15 min and 10 min to 20 min. "
-            "It moved stream time to 14 min itself.",
-        ),
-        (
-            3,
-            "Record 3 (key ada), event time 16 min, counts in 2 windows: 10 min to 20 min and 15 min to 25 min. "
-            "It opened 15 min to 25 min. It moved stream time to 16 min itself.",
-        ),
-        (5, f"Record 5 (key ada), event time 13 min, counts in 1 window: 10 min to 20 min. {LATE_FOR_ONE} {BOB_MOVED}"),
-        (
-            6,
-            "Record 6 (key ada), event time 2 min, was dropped. "
-            "It came too late for 1 window, 0 s to 10 min: stream time was 18 min, so windows that ended up to 15 min were "
-            f"closed (− grace 3 min); with grace 8 min 1 s it would have counted in it. {BOB_MOVED}",
-        ),
-        (
-            7,
-            "Record 7 (key ada), event time 6 min, was dropped. "
-            "It came too late for 2 windows, 0 s to 10 min and 5 min to 15 min: stream time was 18 min, so windows that ended "
-            f"up to 15 min were closed (− grace 3 min); with grace 8 min 1 s it would have counted in all of them. {BOB_MOVED}",
-        ),
-        (
-            8,
-            "Record 8 (key bob), event time 13 min, counts in 1 window: 10 min to 20 min. "
-            f"{LATE_FOR_ONE} Stream time had been moved to 18 min by record 4 (key bob), of the same key.",
-        ),
-        (
-            9,
-            "Record 9 (key eve), event time 13 min, counts in 1 window: 10 min to 20 min. It opened it. "
-            f"{LATE_FOR_ONE} {BOB_MOVED}",
-        ),
-        (
-            10,
-            "Record 10 (no key) was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time).",
-        ),
-        (11, 'Record 11 (key ada) was dropped: it has no time, and the plan says on_bad_time="drop".'),
-        (12, 'Record 12 (key ada) was dropped: its time lies before 1970, and the plan says on_bad_time="drop".'),
-    ],
-)
+WORDS_OF_HOPPING_WINDOWS = f"""
+0  Record 0 (key ada), event time 3 min, counts in 1 window: 0 s to 10 min. It opened it. It moved stream time to 3
+   min itself.
+1  Record 1 (key ada), event time 12 min, counts in 2 windows: 5 min to 15 min and 10 min to 20 min. It opened all
+   of them. It moved stream time to 12 min itself.
+2  Record 2 (key ada), event time 14 min, counts in 2 windows: 5 min to 15 min and 10 min to 20 min. It moved
+   stream time to 14 min itself.
+3  Record 3 (key ada), event time 16 min, counts in 2 windows: 10 min to 20 min and 15 min to 25 min. It opened 15
+   min to 25 min. It moved stream time to 16 min itself.
+5  Record 5 (key ada), event time 13 min, counts in 1 window: 10 min to 20 min. {LATE_FOR_ONE} {BOB_MOVED}
+6  Record 6 (key ada), event time 2 min, was dropped. It came too late for 1 window, 0 s to 10 min: stream time was
+   18 min, so windows that ended up to 15 min were closed (− grace 3 min); with grace 8 min 1 s it would have
+   counted in it. {BOB_MOVED}
+7  Record 7 (key ada), event time 6 min, was dropped. It came too late for 2 windows, 0 s to 10 min and 5 min to 15
+   min: stream time was 18 min, so windows that ended up to 15 min were closed (− grace 3 min); with grace 8 min 1
+   s it would have counted in all of them. {BOB_MOVED}
+8  Record 8 (key bob), event time 13 min, counts in 1 window: 10 min to 20 min. {LATE_FOR_ONE} Stream time had been
+   moved to 18 min by record 4 (key bob), of the same key.
+9  Record 9 (key eve), event time 13 min, counts in 1 window: 10 min to 20 min. It opened it. {LATE_FOR_ONE}
+   {BOB_MOVED}
+10  Record 10 (no key) was dropped: its key is null. It does not move stream time (Kafka drops it before it looks
+    at the time).
+11  Record 11 (key ada) was dropped: it has no time, and the plan says on_bad_time="drop".
+12  Record 12 (key ada) was dropped: its time lies before 1970, and the plan says on_bad_time="drop".
+"""
+
+
+@pytest.mark.parametrize(("offset", "words"), numbered(WORDS_OF_HOPPING_WINDOWS))
 def test_words_of_hopping_windows(hopping: sk.Run, offset: int, words: str) -> None:
     told = hopping.explain(offset=offset)
     assert told == words
@@ -179,49 +154,29 @@ BOB_AT_43 = (
 CUT = "cut out of what later records had left there; the record itself is before it."
 
 
-@pytest.mark.parametrize(
-    ("offset", "words"),
-    [
-        (
-            0,
-            "Record 0 (key ada), event time 20 min, counts in 1 window: 10 min to 20 min. It opened it. "
-            "2 later windows hold it, too, as copies: 19 min to 29 min and 20 min to 30 min. "
-            "It moved stream time to 20 min itself.",
-        ),
-        (
-            1,
-            "Record 1 (key ada), event time 30 min, counts in 2 windows: 20 min to 30 min and 20 min 1 ms to 30 min 1 ms. "
-            "It opened all of them. A later window holds it, too, as a copy: 29 min 1 ms to 39 min 1 ms. "
-            "It moved stream time to 30 min itself.",
-        ),
-        (
-            2,
-            "Record 2 (key ada), event time 29 min, counts in 3 windows: 19 min to 29 min, 20 min to 30 min and "
-            "20 min 1 ms to 30 min 1 ms. It opened 19 min to 29 min. "
-            f"It also makes the window 29 min 1 ms to 39 min 1 ms, {CUT} "
-            "Stream time had been moved to 30 min by record 1 (key ada), of the same key.",
-        ),
-        (
-            3,
-            "Record 3 (key ada), event time 20 min, counts in 2 windows: 19 min to 29 min and 20 min to 30 min. "
-            "It came too late for 1 window, 10 min to 20 min: stream time was 30 min, so windows that ended before 28 min were "
-            "closed (− grace 2 min); with grace 10 min it would have counted in it. "
-            "Stream time had been moved to 30 min by record 1 (key ada), of the same key.",
-        ),
-        (
-            5,
-            "Record 5 (key ada), event time 29 min, was dropped. "
-            "It came too late for 1 window, 19 min to 29 min: stream time was 43 min, so windows that ended before 41 min were "
-            f"closed (− grace 2 min); with grace 14 min it would have counted in it. {BOB_AT_43}",
-        ),
-        (
-            6,
-            "Record 6 (key eve), event time 40 min, was dropped. "
-            "It came too late for 1 window, 30 min to 40 min: stream time was 43 min, so windows that ended before 41 min were "
-            f"closed (− grace 2 min); with grace 3 min it would have counted in it. {BOB_AT_43}",
-        ),
-    ],
-)
+WORDS_OF_SLIDING_WINDOWS = f"""
+0  Record 0 (key ada), event time 20 min, counts in 1 window: 10 min to 20 min. It opened it. 2 later windows hold
+   it, too, as copies: 19 min to 29 min and 20 min to 30 min. It moved stream time to 20 min itself.
+1  Record 1 (key ada), event time 30 min, counts in 2 windows: 20 min to 30 min and 20 min 1 ms to 30 min 1 ms. It
+   opened all of them. A later window holds it, too, as a copy: 29 min 1 ms to 39 min 1 ms. It moved stream time to
+   30 min itself.
+2  Record 2 (key ada), event time 29 min, counts in 3 windows: 19 min to 29 min, 20 min to 30 min and 20 min 1 ms
+   to 30 min 1 ms. It opened 19 min to 29 min. It also makes the window 29 min 1 ms to 39 min 1 ms, {CUT} Stream
+   time had been moved to 30 min by record 1 (key ada), of the same key.
+3  Record 3 (key ada), event time 20 min, counts in 2 windows: 19 min to 29 min and 20 min to 30 min. It came too
+   late for 1 window, 10 min to 20 min: stream time was 30 min, so windows that ended before 28 min were closed (−
+   grace 2 min); with grace 10 min it would have counted in it. Stream time had been moved to 30 min by record 1
+   (key ada), of the same key.
+5  Record 5 (key ada), event time 29 min, was dropped. It came too late for 1 window, 19 min to 29 min: stream time
+   was 43 min, so windows that ended before 41 min were closed (− grace 2 min); with grace 14 min it would have
+   counted in it. {BOB_AT_43}
+6  Record 6 (key eve), event time 40 min, was dropped. It came too late for 1 window, 30 min to 40 min: stream time
+   was 43 min, so windows that ended before 41 min were closed (− grace 2 min); with grace 3 min it would have
+   counted in it. {BOB_AT_43}
+"""
+
+
+@pytest.mark.parametrize(("offset", "words"), numbered(WORDS_OF_SLIDING_WINDOWS))
 def test_words_of_sliding_windows(sliding: sk.Run, offset: int, words: str) -> None:
     assert sliding.explain(offset=offset) == words
 
