@@ -342,4 +342,27 @@ class WindowMachine(Machine):
         steps.close()
 
 
+class OnDisk(Machine):
+    """Rows on disk in many segments, in one of some orders; the store is closed and opened again in between."""
+
+    store_kind = "rocksdb"
+    forms: ClassVar[list[dict[str, Any]]]
+
+    @initialize(data=st.data())
+    def open(self, data: st.DataObject) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.options = {"segment_interval": "7ms", **data.draw(st.sampled_from(self.forms))}
+        self.store = opened(self.store_kind, self.of, self.folder, **self.options)
+        self.in_segments, self.model, self.count = True, Model(None), 0
+
+    @rule(commits=st.booleans())
+    def reopen(self, commits: bool) -> None:
+        if commits:
+            self.store.commit_snapshots({3: Snapshot(1, 2, 3)})
+        before = self.store.snapshot(3)
+        self.store.close()
+        self.store = opened(self.store_kind, self.of, self.folder, **self.options)
+        assert self.store.snapshot(3) == before
+
+
 MACHINES: tuple[type[Machine], ...] = (SessionMachine, WindowMachine)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 from rocksdict import Options, Rdict
 
 import sessionkit as sk
@@ -42,7 +42,7 @@ from sessionkit.stores.rocksdb.disk import open_strictly as strict
 from sessionkit.stores.rocksdb.disk.database import Cursor
 from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
-from tests.contract.stores_model import Model, SessionMachine
+from tests.contract.stores_model import OnDisk, SessionMachine
 from tests.contract.stores_model import session_columns as columns
 from tests.interpreted import fewer
 from tests.kinds import in_ms
@@ -413,30 +413,10 @@ def compare(store: RocksDBSessionStore, model: KafkaModel, key: str, start: int,
         assert spans_of(store.find_sessions_by_end(start, start + 9)) == model.by_end(start, start + 9)
 
 
-class OnDisk(SessionMachine):
-    """Rows in many segments, in either order; the store is closed and opened again in between."""
-
-    store_kind = "rocksdb"
-
-    @initialize(time_ordered=st.booleans())
-    def open(self, time_ordered: bool) -> None:
-        self.folder = Path(tempfile.mkdtemp(dir=MEMORY))
-        self.options = {"directory": self.folder, "time_ordered": time_ordered, "segment_interval": "7ms"}
-        self.store, self.in_segments, self.model, self.count = opened(**self.options), True, Model(None), 0
-
-    @rule(commits=st.booleans())
-    def reopen(self, commits: bool) -> None:
-        if commits:
-            self.store.commit_snapshots({3: Snapshot(1, 2, 3)})
-        before = self.store.snapshot(3)
-        self.store.close()
-        self.store = opened(**self.options)
-        assert self.store.snapshot(3) == before
-
-
 @pytest.mark.slow
 def test_any_calls_in_any_order_are_answered_from_many_segments() -> None:
-    run_state_machine_as_test(OnDisk, settings=settings(max_examples=fewer(40), stateful_step_count=20))
+    machine = type("OnDisk", (OnDisk, SessionMachine), {"forms": [{}, {"time_ordered": True}]})
+    run_state_machine_as_test(machine, settings=settings(max_examples=fewer(40), stateful_step_count=20))
 
 
 # ---- state between runs

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
 
 from sessionkit.errors import InvalidArgument, StoreMismatch, UnsupportedData
 from sessionkit.stores.contract import Snapshot, StoredWindow
-from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
+from tests.contract.stores_model import OnDisk, WindowMachine
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 from tests.memory import MEMORY
@@ -249,22 +250,9 @@ def compare(store: RocksDBWindowStore, model: KafkaModel, key: str, start: int) 
 
 @pytest.mark.slow
 @every_form
-@settings(max_examples=fewer(25))
-@given(steps=st.lists(st.tuples(st.sampled_from(["", "a", "aa"]), st.integers(0, 40), st.none() | st.integers(0, 9))))
-def test_one_key_is_answered_as_from_memory(shared: Path, form: str, steps: list[Any]) -> None:
-    memory = MemoryWindowStore()
-    with opened(shared, form, name=f"m{len(os.listdir(shared))}", segment_interval="7ms") as disk:
-        for number, (key, start, value) in enumerate(steps):
-            for store in (disk, memory):
-                assert store.put(key, start, value, number, partition=number % 2)
-        for key in ("", "a", "aa"):
-            for partition in (0, 1):
-                asked: Any = (key, 3, 30)
-                assert [*disk.fetch(*asked, partition=partition)] == [*memory.fetch(*asked, partition=partition)]
-                assert [*disk.backward_fetch(*asked, partition=partition)] == [
-                    *memory.backward_fetch(*asked, partition=partition)
-                ]
-        assert len(disk) == len(memory)
+def test_any_calls_in_any_order_are_answered_from_many_segments(form: str) -> None:
+    machine = type("OnDisk", (OnDisk, WindowMachine), {"forms": [FORMS[form]]})
+    run_state_machine_as_test(machine, settings=settings(max_examples=fewer(25), stateful_step_count=20))
 
 
 # ---- between runs, and what it refuses
