@@ -28,27 +28,13 @@ def é(a: int = 2, *, is_last: bool = True) -> int:
     raise ValueError(f"{total + 1} is too much")
 '''
 TRIED = {
-    ("7", "8"),
-    ("2", "3"),
-    ("True", "False"),
-    ("0", "1"),
-    ("a <= LIMIT", "a < LIMIT"),
-    ("a <= LIMIT and (not is_last)", "a <= LIMIT or not is_last"),
-    ("not is_last", "is_last"),
+    ("7", "8"), ("2", "3"), ("True", "False"), ("0", "1"), ("a <= LIMIT", "a < LIMIT"),
+    ("a <= LIMIT and (not is_last)", "a <= LIMIT or not is_last"), ("not is_last", "is_last"),
     ("total += min(a, 4) * 5 if a in (6,) else -a", "total -= min(a, 4) * 5 if a in (6,) else -a"),
-    ("min(a, 4) * 5 if a in (6,) else -a", "-a if a in (6,) else min(a, 4) * 5"),
-    ("a in (6,)", "a not in (6,)"),
-    ("6", "7"),
-    ("min(a, 4) * 5", "min(a, 4) // 5"),
-    ("min", "max"),
-    ("4", "5"),
-    ("5", "6"),
-    ("-a", "a"),
-    ("note(total)", "pass"),
-    ("total == 8", "total != 8"),
-    ("8", "9"),
-    ("break", "continue"),
-}
+    ("min(a, 4) * 5 if a in (6,) else -a", "-a if a in (6,) else min(a, 4) * 5"), ("a in (6,)", "a not in (6,)"),
+    ("6", "7"), ("min(a, 4) * 5", "min(a, 4) // 5"), ("min", "max"), ("4", "5"), ("5", "6"), ("-a", "a"),
+    ("note(total)", "pass"), ("total == 8", "total != 8"), ("8", "9"), ("break", "continue"),
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -190,14 +190,8 @@ def test_commits_go_by_a_wall_clock_that_is_given() -> None:
 def test_one_clock_for_all_partitions_starts_with_the_first_time() -> None:
     """A record without a key moves no stream time; partition 1 lags behind, and what it reads is no time of the task."""
     rows: Rows = [
-        (None, 5),
-        ("a", 1_000_000),
-        ("b", 10),
-        ("a", 1_030_000),
-        ("b", 990_000),
-        ("a", 1_030_001),
-        ("b", 60_000),
-    ]
+        (None, 5), ("a", 1_000_000), ("b", 10), ("a", 1_030_000), ("b", 990_000), ("a", 1_030_001), ("b", 60_000),
+    ]  # fmt: skip
     table = table_of(rows, [0, 0, 1, 0, 1, 0, 1])
     plan = BY_KEY.windowed_by(sk.TimeWindows(size="1h", grace="0s")).emit(UPDATE).count()
     assert [(r["key"], r["offset"]) for r in sk.audit(plan, table)._lives[0].changelog().to_pylist()] == [

@@ -183,16 +183,10 @@ def test_bytes_are_not_joined() -> None:
 @pytest.mark.parametrize(
     ("key", "raw"),
     [
-        ("é", b"\xc3\xa9"),
-        ("", b""),
-        (b"\xff", b"\xff"),
-        (1, b"\0\0\0\0\0\0\0\1"),
-        (-1, b"\xff" * 8),
-        (2**63 - 1, b"\x7f" + b"\xff" * 7),
-        (np.int64(1), b"\0\0\0\0\0\0\0\1"),
-        (np.uint8(1), b"\0\0\0\0\0\0\0\1"),
+        ("é", b"\xc3\xa9"), ("", b""), (b"\xff", b"\xff"), (1, b"\0\0\0\0\0\0\0\1"), (-1, b"\xff" * 8),
+        (2**63 - 1, b"\x7f" + b"\xff" * 7), (np.int64(1), b"\0\0\0\0\0\0\0\1"), (np.uint8(1), b"\0\0\0\0\0\0\0\1"),
     ],
-)
+)  # fmt: skip
 def test_key_bytes(key: Any, raw: bytes) -> None:
     assert key_bytes(key) == raw
 

@@ -104,16 +104,9 @@ def test_records(tuesday: SessionTrace) -> None:
 def test_windows(tuesday: SessionTrace) -> None:
     rows = tuesday.windows().to_pylist()
     names = [
-        "window_id",
-        "partition",
-        "key",
-        "window_start_ms",
-        "window_end_ms",
-        "closed_by",
-        "merged_into",
-        "parents",
+        "window_id", "partition", "key", "window_start_ms", "window_end_ms", "closed_by", "merged_into", "parents",
         "status",
-    ]
+    ]  # fmt: skip
     assert [tuple(row[name] for name in names) for row in rows] == [
         (1, 0, "b", 12, 12, 7, None, [], "closed"),
         (0, 0, "a", 9, 18, 10, None, [2], "closed"),

@@ -315,19 +315,8 @@ class TestExplaining:
     def test_what_a_browser_sends_breaks_nothing(self, data: Any) -> None:
         board = board_of(data)
         odd: tuple[Any, ...] = (
-            None,
-            "click",
-            7,
-            [],
-            {},
-            1e300,
-            -1e300,
-            "not a date",
-            "2013-07-01",
-            "closure",
-            True,
-            float("nan"),
-        )
+            None, "click", 7, [], {}, 1e300, -1e300, "not a date", "2013-07-01", "closure", True, float("nan"),
+        )  # fmt: skip
         for message in odd:
             board._hear(None, message, [])
         for view, name in (("plane", "plane"), ("lanes", "lanes"), ("costs", "grid"), ("losses", "")):

@@ -36,12 +36,8 @@ def refused(path: Any, telling: str, columns: list[str] | None = None) -> None:
 
 def test_a_folder_is_read_in_the_order_of_names_without_what_is_hidden(tmp_path: Path) -> None:
     marks: dict[str, str | bytes] = {
-        "_SUCCESS": "",
-        ".part.crc": "x",
-        "part.crc": "x",
-        "_temporary/0": "x",
-        ".x/y": "x",
-    }
+        "_SUCCESS": "", ".part.crc": "x", "part.crc": "x", "_temporary/0": "x", ".x/y": "x",
+    }  # fmt: skip
     parts: dict[str, str | bytes] = {f"{name}.csv": ROWS.format(at) for name, at in (("b", 2), ("a", 1), ("sub/c", 3))}
     data = folder(tmp_path / 'it\'s "Ü"', marks | parts | {"empty.csv": ""})
     assert times(data) == times(str(data)) == [1, 2, 3]

@@ -101,15 +101,8 @@ def plan() -> sk.Plan:
 
 EXPECTED = [
     {
-        "user": ADA,
-        "start": AT_MS,
-        "end": AT_MS + 3,
-        "total": 2 * LARGE + 1,
-        "least": LARGE,
-        "most": LARGE + 1,
-        "first": LARGE,
-        "last": LARGE + 1,
-        "all": [LARGE, None, LARGE + 1],
+        "user": ADA, "start": AT_MS, "end": AT_MS + 3, "total": 2 * LARGE + 1, "least": LARGE, "most": LARGE + 1,
+        "first": LARGE, "last": LARGE + 1, "all": [LARGE, None, LARGE + 1],
     },
     {"user": BOB, "start": AT_MS + 1, "end": AT_MS + 1} | dict.fromkeys(("total", "least", "most"), LARGE + 2)
     | {"first": LARGE + 2, "last": LARGE + 2, "all": [LARGE + 2]},

@@ -82,20 +82,12 @@ EVERYTHING = Question(0, 0, 99)
 @pytest.mark.parametrize(
     ("change", "holds"),
     [
-        ({}, True),
-        ({"from_ms": 9}, True),
-        ({"from_ms": 10}, False),
-        ({"to_ms": 9}, True),
-        ({"to_ms": 8}, False),
-        ({"latest_start_ms": 5}, True),
-        ({"latest_start_ms": 4}, False),
-        ({"low": b"m"}, True),
-        ({"low": b"m\0"}, False),
-        ({"high": b"m"}, True),
-        ({"high": b"l"}, False),
+        ({}, True), ({"from_ms": 9}, True), ({"from_ms": 10}, False), ({"to_ms": 9}, True), ({"to_ms": 8}, False),
+        ({"latest_start_ms": 5}, True), ({"latest_start_ms": 4}, False), ({"low": b"m"}, True),
+        ({"low": b"m\0"}, False), ({"high": b"m"}, True), ({"high": b"l"}, False),
         ({"low": b"a", "high": b"z"}, True),
     ],
-)
+)  # fmt: skip
 def test_all_bounds_of_a_question_are_included(change: dict[str, Any], holds: bool) -> None:
     assert EVERYTHING._replace(**change).holds(PLACE) is holds
 
