@@ -201,11 +201,8 @@ def test_names_that_are_no_text() -> None:
     refused(
         InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data)
     )
-    refused(
-        InvalidArgument,
-        "this cannot be the name of a result; got '\\ud800'",
-        lambda: plan(**{half: sk.count()}).run(data),
-    )
+    telling = "this cannot be the name of a result; got '\\ud800'"
+    refused(InvalidArgument, telling, lambda: plan(**{half: sk.count()}).run(data))
     assert len(plan().run(data).table()) == 1  # a column that the plan does not read
     refused(SessionkitError, "column 'when' is not in the data", lambda: plan(it=sk.first("when")).run(data))
 
@@ -238,11 +235,8 @@ def test_a_name_with_nul_in_other_frames() -> None:
         refused(SessionkitError, "column 'at' is not in the data", lambda data=data: plan().run(data))
     steps = plan(**{"n\0": sk.count()})
     assert "n\0" in steps.run(pd.DataFrame({"user": ["a"], "at": [1]})).table().columns
-    refused(
-        UnsupportedData,
-        "a result cannot be a column of polars",
-        steps.run(pl.DataFrame({"user": ["a"], "at": [1]})).table,
-    )
+    telling = "a result cannot be a column of polars"
+    refused(UnsupportedData, telling, steps.run(pl.DataFrame({"user": ["a"], "at": [1]})).table)
 
 
 def test_words_stay_short_whatever_a_column_is_called() -> None:
@@ -289,11 +283,8 @@ def test_a_result_called_as_the_replaced_value_of_another() -> None:
 def test_python_objects_in_polars_are_refused() -> None:
     """Polars hands their addresses in memory over as bytes."""
     data = pl.DataFrame({"user": ["a"], "at": [1], "v": pl.Series([object()], dtype=pl.Object)})
-    refused(
-        UnsupportedData,
-        "column 'v' cannot be read; got Python objects in polars",
-        lambda: plan(it=sk.first("v")).run(data),
-    )
+    telling = "column 'v' cannot be read; got Python objects in polars"
+    refused(UnsupportedData, telling, lambda: plan(it=sk.first("v")).run(data))
     keys = data.select(pl.col("v").alias("user"), "at")
     refused(UnsupportedData, "column 'user' cannot be read; got Python objects in polars", lambda: plan().run(keys))
 

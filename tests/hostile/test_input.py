@@ -167,11 +167,8 @@ def test_a_time_that_a_change_of_the_clocks_skipped(frame: str) -> None:
     def data() -> Any:
         return FRAMES[frame](records(pd.to_datetime(["2013-03-10 01:59", "2013-03-10 02:30", "2013-03-10 03:00"])))
 
-    refused(
-        InvalidData,
-        "column 'at' has a time that no clock showed, as they were set forward; got row 1: ",
-        lambda: plan(timezone=NEW_YORK).run(data()),
-    )
+    telling = "column 'at' has a time that no clock showed, as they were set forward; got row 1: "
+    refused(InvalidData, telling, lambda: plan(timezone=NEW_YORK).run(data()))
     refused(InvalidData, 'nonexistent="earliest" or "latest" choose one', lambda: plan(timezone=NEW_YORK).run(data()))
     times = plan(timezone=NEW_YORK, nonexistent="latest").run(data()).trace.batch.timestamp_ms
     assert times[1] == times[2]
@@ -235,11 +232,8 @@ def test_float_times() -> None:
     refused(UnsupportedData, telling, lambda: plan(unit="s").run(records([1.0, 1.25])))
     assert plan(unit="s").run(records([1.0, 2.0])).trace.batch.timestamp_ms.tolist() == [1_000, 2_000]
     for value in (float("inf"), 1e300, -1e300):
-        refused(
-            InvalidData,
-            "column 'at' has a time that is too large; got",
-            lambda value=value: plan(unit="s").run(records([value])),
-        )
+        telling = "column 'at' has a time that is too large; got"
+        refused(InvalidData, telling, lambda value=value: plan(unit="s").run(records([value])))
 
 
 @every_frame
@@ -305,16 +299,10 @@ def test_arithmetic_near_the_ends_is_that_of_whole_numbers(times: list[int], gap
 
 
 def test_times_beyond_64_bits() -> None:
-    refused(
-        InvalidData,
-        "column 'at' has a time that is too large; got",
-        lambda: plan(unit="ms").run(records(np.array([2**63], np.uint64))),
-    )
-    refused(
-        InvalidData,
-        "a time in seconds is too large; got 9223372036854776; check the unit",
-        lambda: plan(unit="s").run(records([9_223_372_036_854_776])),
-    )
+    telling = "column 'at' has a time that is too large; got"
+    refused(InvalidData, telling, lambda: plan(unit="ms").run(records(np.array([2**63], np.uint64))))
+    telling = "a time in seconds is too large; got 9223372036854776; check the unit"
+    refused(InvalidData, telling, lambda: plan(unit="s").run(records([9_223_372_036_854_776])))
 
 
 # ---- offsets
@@ -510,11 +498,8 @@ def test_separators_inside_composite_keys(frame: str) -> None:
 def test_separators_of_several_characters() -> None:
     """Neither "a" nor "" holds "aa", but both joined keys would be "aaab"."""
     data = pd.DataFrame({"one": ["a", ""], "two": ["b", "ab"], "at": [1, 2]})
-    refused(
-        InvalidData,
-        "sep='aa' is part of a key value; got 'a'",
-        lambda: plan("one", "two", sep="aa", unit="ms").run(data),
-    )
+    telling = "sep='aa' is part of a key value; got 'a'"
+    refused(InvalidData, telling, lambda: plan("one", "two", sep="aa", unit="ms").run(data))
 
 
 def test_three_key_columns_with_a_null() -> None:
@@ -601,11 +586,8 @@ def test_a_function_that_raises_commits_nothing_and_names_the_record(rules: str)
 
 def test_a_long_key_is_shortened_where_a_function_raises() -> None:
     steps = plan(unit="ms").reduce(lambda older, newer: 1 / 0, "v")
-    refused(
-        AggregationFailed,
-        f"record of key '{'x' * 29}…",
-        lambda: steps.run(records([1, 2], ["x" * 30_000] * 2, v=[1, 2])),
-    )
+    telling = f"record of key '{'x' * 29}…"
+    refused(AggregationFailed, telling, lambda: steps.run(records([1, 2], ["x" * 30_000] * 2, v=[1, 2])))
 
 
 def test_an_integer_sum_that_overflows() -> None:
@@ -664,11 +646,8 @@ def test_missing_columns(frame: str) -> None:
             .run(data)
         ),
     )
-    refused(
-        MissingColumn,
-        "column 'price' is not in the data",
-        lambda: plan(unit="ms").aggregate(x=sk.sum("price")).run(data),
-    )
+    telling = "column 'price' is not in the data"
+    refused(MissingColumn, telling, lambda: plan(unit="ms").aggregate(x=sk.sum("price")).run(data))
     refused(MissingColumn, "column 'offset' is not in the data", lambda: plan(unit="ms", offset="offset").run(data))
 
 
