@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import subprocess
 import tempfile
 import time
@@ -41,16 +42,21 @@ def state_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def live_app(spec: dict[str, Any], folder: Path) -> Iterator[LiveApp]:
-    """Runs it until the block ends; `spec` is what `LiveApp.java` is told, but for the folder of its state."""
+def live_app(spec: dict[str, Any], folder: Path, program: str = "LiveApp") -> Iterator[LiveApp]:
+    """Runs it until the block ends, where it is stopped unless it was killed; what it prints is in `folder / "stdout"`.
+
+    `spec` is what the program is told, but for the folder of its state.
+    """
     java, errors = build(), folder / "stderr"
-    told = json.dumps({**spec, "state_dir": str(folder)})
-    command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), "oracle.LiveApp", told]
-    with errors.open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=out)
+    told = json.dumps({**spec, "state_dir": str(folder / "state")})
+    command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), f"oracle.{program}", told]
+    with errors.open("wb") as err, (folder / "stdout").open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err)
     try:
         yield LiveApp(process, errors)
         process.communicate(timeout=STOP_TIMEOUT_S)  # closes its stdin, which ends it
+        if process.returncode not in (0, -signal.SIGKILL):
+            raise OracleFailed(f"the application failed: {errors.read_text(errors='replace')[-2000:]}")
     finally:
         process.kill()
         process.communicate()

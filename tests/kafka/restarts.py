@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import shutil
-import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from examples.kafka.topics import create_topics, producer, read_all
@@ -21,17 +16,12 @@ from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import key_of
 from tests.differential.compare import MAY_BE_NULL
 from tests.differential.draw import Case, draw
-from tests.differential.live import STOP_TIMEOUT_S, LiveApp, state_folder
-from tests.differential.oracle import FLAGS, JAR, OracleFailed, build
+from tests.differential.live import live_app, state_folder
 from tests.differential.run import our_answer
+from tests.kafka.common import read_up_to
 
 EARLIEST_MS, LATEST_MS = 1, 10**12  # the client takes 0 for now, and a broker refuses records of the future
 STEP_TIMEOUT_S = 90
-NO_COORDINATOR_YET = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 
 
 def restarted_cases(seed: int, kind: str, count: int) -> list[Case]:
@@ -87,10 +77,10 @@ def sent_by_kafka(address: str, case: Case, name: str) -> list[dict[str, Any]]:
     spec = {**case, "records": None, "bootstrap": address, "application": name, "input": input, "output": output}
     committed = next((each for each in case["commit_after"] if each <= row), -1)
     with state_folder() as folder:
-        with _life(spec, folder) as app:
+        with live_app(spec, folder, "RestartedApp") as app:
             if committed >= 0:
                 _produce(address, input, case, 0, committed + 1)
-                app.wait_until(lambda: _committed(admin, name, input) == committed + 1, seconds=STEP_TIMEOUT_S)
+                app.wait_until(lambda: read_up_to(admin, name, input) == committed + 1, seconds=STEP_TIMEOUT_S)
             _produce(address, input, case, committed + 1, row + 1)
             app.wait_until(lambda: _is_idle(folder, row), seconds=STEP_TIMEOUT_S)
             if kind == "killed":
@@ -98,28 +88,10 @@ def sent_by_kafka(address: str, case: Case, name: str) -> list[dict[str, Any]]:
         if kind == "changelog":
             shutil.rmtree(folder / "state", ignore_errors=case["store"] == "in_memory")  # which has none
         _produce(address, input, case, row + 1, last + 1)
-        with _life(spec, folder) as app:
+        with live_app(spec, folder, "RestartedApp") as app:
             app.wait_until(lambda: _is_idle(folder, last), seconds=STEP_TIMEOUT_S)
     found = read_all(address, output)
     return [{**json.loads(each.value or b""), "timestamp": each.timestamp_ms} for each in found]
-
-
-@contextlib.contextmanager
-def _life(spec: dict[str, Any], folder: Path) -> Iterator[LiveApp]:
-    """Runs `RestartedApp.java` until the block ends, where it is stopped unless it was killed."""
-    java, errors = build(), folder / "stderr"
-    told = json.dumps({**spec, "state_dir": str(folder / "state")})
-    command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), "oracle.RestartedApp", told]
-    with errors.open("wb") as err, (folder / "stdout").open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err)
-    try:
-        yield LiveApp(process, errors)
-        process.communicate(timeout=STOP_TIMEOUT_S)  # closes its stdin, which ends it
-        if process.returncode not in (0, -signal.SIGKILL):
-            raise OracleFailed(f"the application failed: {errors.read_text(errors='replace')[-2000:]}")
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def _is_idle(folder: Path, record: int) -> bool:
@@ -135,15 +107,3 @@ def _produce(address: str, topic: str, case: Case, start: int, stop: int) -> Non
             topic, key=None if key is None else key_bytes(key), value=raw, timestamp=record["timestamp"], partition=0
         )
     assert writer.flush(30) == 0
-
-
-def _committed(admin: AdminClient, application: str, topic: str) -> int:
-    """Up to where the application has committed."""
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application, [TopicPartition(topic, 0)])])
-    try:
-        found = asked[application].result(STEP_TIMEOUT_S)
-    except KafkaException as error:
-        if error.args[0].code() not in NO_COORDINATOR_YET:
-            raise
-        return 0
-    return max(0, *(each.offset for each in found.topic_partitions), 0)

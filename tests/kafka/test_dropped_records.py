@@ -16,9 +16,8 @@ from sessionkit.spark.types import readable_errors
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
-from examples.kafka.broker import broker
-from examples.kafka.jars import Missing, connector_jars
 from examples.kafka.topics import Record, create_topics, producer, read_all
+from tests.kafka.common import broker_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,23 +49,13 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    try:
-        jars = connector_jars()
-        running = broker()
-        address = running.__enter__()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    try:
-        for jar in jars:
-            spark.sql(f"ADD JAR '{jar}'")
+    with broker_for(spark) as address:
         create_topics(address, INPUT, *OUTPUTS, partitions=PARTITIONS)
         _produce(address)
         with readable_errors():
             _run_on_spark(spark, address, tmp_path_factory.mktemp("kafka"))
         came = {record[:2]: record for record in read_all(address, INPUT)}
         yield Outcome(came, {topic: _with_headers(spark, address, topic) for topic in OUTPUTS})
-    finally:
-        running.__exit__(None, None, None)
 
 
 def _produce(address: str) -> None:

@@ -13,17 +13,15 @@ import pytest
 import sessionkit as sk
 from sessionkit.spark.types import readable_errors
 from tests.differential.live import live_app, state_folder
-from tests.differential.oracle import OracleUnavailable
+from tests.differential.oracle import OracleUnavailable, build
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from examples.kafka.broker import broker
-from examples.kafka.jars import Missing, connector_jars
 from examples.kafka.topics import Record, create_topics, producer, read_all
 from tests.deployments import audit_deployed
+from tests.kafka.common import broker_for, read_up_to
 from tests.kinds import in_ms
 
 if TYPE_CHECKING:
@@ -37,12 +35,6 @@ UPDATES_RETENTION_MS = GAP_MS + GRACE_MS + 1
 INPUT, UPDATES, FINALS = "flights", "updates", "finals"
 BESIDE, RESTARTED = "beside", "restarted"  # what Kafka Streams writes: one application, and one that is restarted
 FIRST_LIFE = 1_535  # so many flights, and the next one of its partition is late
-
-NO_COORDINATOR_YET = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 
 PLAN = (
     sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset", times="ms")
@@ -65,14 +57,10 @@ class Outcome(NamedTuple):
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     try:
-        jars = connector_jars()
-        running = broker()
-        address = running.__enter__()
-    except Missing as missing:
+        build()
+    except OracleUnavailable as missing:
         pytest.skip(str(missing))
-    try:
-        for jar in jars:
-            spark.sql(f"ADD JAR '{jar}'")
+    with broker_for(spark) as address:
         admin = AdminClient({"bootstrap.servers": address})
         topics = [name + of for name in (UPDATES, FINALS) for of in ("", BESIDE, RESTARTED)]
         create_topics(address, INPUT, *topics, partitions=PARTITIONS)
@@ -80,19 +68,15 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         with state_folder() as folder, state_folder() as other:
             _produce(address, slice(0, FIRST_LIFE))
             with live_app(restarted, other) as first:
-                first.wait_until(lambda: _consumed(admin, RESTARTED) == FIRST_LIFE, seconds=60)
+                first.wait_until(lambda: read_up_to(admin, RESTARTED, INPUT, PARTITIONS) == FIRST_LIFE, seconds=60)
             before = read_all(address, INPUT)
             _produce(address, slice(FIRST_LIFE, FLIGHTS))
             with live_app(beside, folder) as app, live_app(restarted, other) as second:
                 parquet = _run_on_spark(spark, address, tmp_path_factory.mktemp("kafka"))
-                app.wait_until(lambda: _consumed(admin, BESIDE) == FLIGHTS, seconds=60)
-                second.wait_until(lambda: _consumed(admin, RESTARTED) == FLIGHTS, seconds=60)
+                app.wait_until(lambda: read_up_to(admin, BESIDE, INPUT, PARTITIONS) == FLIGHTS, seconds=60)
+                second.wait_until(lambda: read_up_to(admin, RESTARTED, INPUT, PARTITIONS) == FLIGHTS, seconds=60)
         later = [record for record in read_all(address, INPUT) if record not in set(before)]
         yield Outcome(_table([*before, *later]), {topic: read_all(address, topic) for topic in topics}, parquet)
-    except OracleUnavailable as missing:
-        pytest.skip(str(missing))
-    finally:
-        running.__exit__(None, None, None)
 
 
 def _produce(address: str, rows: slice) -> None:
@@ -140,19 +124,6 @@ def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> pa.Table:
             query.awaitTermination()
         assert len(query.recentProgress) >= 2
     return spark.read.parquet(str(folder / "parquet")).toArrow()
-
-
-def _consumed(admin: AdminClient, application: str) -> int:
-    """How far the application has committed, and so written all that came of it."""
-    places = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application, places)])
-    try:
-        found = asked[application].result(120)
-    except KafkaException as error:
-        if error.args[0].code() not in NO_COORDINATOR_YET:
-            raise
-        return 0
-    return sum(max(0, each.offset) for each in found.topic_partitions)
 
 
 def _table(records: list[Record]) -> pa.Table:

@@ -17,8 +17,7 @@ from tests.differential.oracle import OracleUnavailable, build
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
-from examples.kafka.broker import broker
-from examples.kafka.jars import Missing
+from tests.kafka.common import broker_for
 from tests.kafka.restarts import expected, restarted_cases, sent_by_kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.xdist_group("a broker")]
@@ -32,12 +31,10 @@ def address() -> Iterator[str]:
     """A broker for all runs."""
     try:
         build()
-        running = broker()
-        where = running.__enter__()
-    except (Missing, OracleUnavailable) as missing:
+    except OracleUnavailable as missing:
         pytest.skip(str(missing))
-    yield where
-    running.__exit__(None, None, None)
+    with broker_for() as where:
+        yield where
 
 
 @cache
