@@ -21,7 +21,6 @@ from sessionkit.errors import (
     UnknownRecord,
     UnsupportedData,
 )
-from sessionkit.steps import job
 from tests.deployments import run_deployed
 from tests.spark.common import (
     BASE,
@@ -47,12 +46,6 @@ BUILT_INS = BASE.aggregate(
     count=sk.count(), total=sk.sum("amount"), ratio=sk.sum("ratio"), least=sk.min("at"), most=sk.max("amount"),
     middle=sk.mean("ratio"), first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"),
 )  # fmt: skip
-
-
-@pytest.fixture
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many steps for each partition, so that state travels."""
-    monkeypatch.setattr(job, "STEP_RECORDS", 90)
 
 
 @pytest.fixture
@@ -86,15 +79,20 @@ def assert_same(of_spark: DataFrame, local: pa.Table) -> None:
         assert got[name].to_pylist() == local[name].cast(got[name].type).to_pylist(), name
 
 
-def assert_all_views(run: SparkRun, local: sk.Run) -> None:
+def assert_alike(run: SparkRun, local: sk.Run) -> None:
+    """Every view that runs over sessions and those over windows have in the same order."""
     local.trace.check()
     assert_same(run.table(), local.table())
     assert_same(run.changelog(), in_order(local.changelog(), "partition", "offset"))
     assert_same(run.trace.records(), in_order(local.trace.records(), "partition", "offset"))
-    assert_same(run.trace.windows(), in_order(local.trace.windows(), "partition", "window_id"))
     assert_same(run.dropped(), in_order(local.dropped(), "partition", "offset"))
-    assert_same(run.dropped(missing_grace=False), in_order(local.dropped(missing_grace=False), "partition", "offset"))
     assert run.metrics() == local.metrics()
+
+
+def assert_all_views(run: SparkRun, local: sk.Run) -> None:
+    assert_alike(run, local)
+    assert_same(run.trace.windows(), in_order(local.trace.windows(), "partition", "window_id"))
+    assert_same(run.dropped(missing_grace=False), in_order(local.dropped(missing_grace=False), "partition", "offset"))
     for level in ("info", "debug"):
         counted = run.kafka_metrics(level=level).toArrow()
         assert counted.to_pylist() == metrics_that_spark_counts(local, level)

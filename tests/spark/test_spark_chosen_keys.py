@@ -10,7 +10,6 @@ import pytest
 from sessionkit.errors import BufferFull, InvalidArgument, InvalidData, NotBuilt, UnknownRecord
 from sessionkit.spark import batch_run
 from sessionkit.spark.types import readable_errors
-from sessionkit.steps import job
 from tests.spark.common import BASE, STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
 from tests.spark.test_spark_batch import assert_same
 from tests.spark.test_spark_ways import STRAIGHT, kept_apart
@@ -20,13 +19,7 @@ if TYPE_CHECKING:
 
     from sessionkit.run import Run
 
-pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(autouse=True)
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many steps for each partition."""
-    monkeypatch.setattr(job, "STEP_RECORDS", 150)
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_steps")]
 
 
 def assert_same_run(one: Run, other: Run) -> None:

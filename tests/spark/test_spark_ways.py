@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sessionkit.errors import InvalidArgument, InvalidData
-from sessionkit.steps import job
 from tests.spark.test_spark_batch import BASE, BUILT_INS, FUNCTIONS, assert_all_views, assert_same, records, shuffled
 from tests.spark.test_spark_windows import WINDOWS, plan_of
 from tests.spark.test_spark_windows import assert_all_views as assert_all_window_views
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_steps")]
 STRAIGHT = "straight from the Parquet files"
-
-
-@pytest.fixture
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many steps for each partition, so that state travels."""
-    monkeypatch.setattr(job, "STEP_RECORDS", 150)
 
 
 @pytest.fixture
