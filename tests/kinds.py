@@ -38,6 +38,14 @@ def plan_of(
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
 
 
+def every(word: str = "word", *, real_sum: str = "float sum", last: str = "last") -> dict[str, Any]:
+    """Every aggregation of sessionkit, over columns whole, real, flag and one of text; two results have these names."""
+    of_numbers = {"n": sk.count(), "sum": sk.sum("whole"), real_sum: sk.sum("real"), "ayes": sk.sum("flag")}
+    extremes = {"low": sk.min("real"), "high": sk.max("whole")}
+    means = {"mean": sk.mean("whole"), "mean flag": sk.mean("flag")}
+    return {**of_numbers, **extremes, **means, "first": sk.first(word), last: sk.last("flag"), "all": sk.collect(word)}
+
+
 def load_loops(kind: str) -> None:
     """The compiled loops of the plans that most tests run, for a kind of window; on a new machine it compiles them."""
     import pyarrow as pa

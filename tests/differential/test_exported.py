@@ -14,7 +14,7 @@ from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import STORES, STRATEGIES, read_cases, windows_of
 from tests.differential.exported import Row, job, kafka_sent, own_sent
 from tests.differential.oracle import Oracle, running_oracle
-from tests.kinds import in_ms
+from tests.kinds import every, in_ms
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("exported Java")]  # one process compiles all of it
 
@@ -29,19 +29,7 @@ WINDOWS = {
     "hopping": sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=7),
     "sliding": sk.SlidingWindows(time_difference_ms=10, grace_ms=7),
 }
-EVERY = {
-    "n": sk.count(),
-    "sum": sk.sum("whole"),
-    "float sum": sk.sum("real"),
-    "ayes": sk.sum("flag"),
-    "low": sk.min("real"),
-    "high": sk.max("whole"),
-    "mean": sk.mean("whole"),
-    "mean flag": sk.mean("flag"),
-    "first": sk.first("word"),
-    "last": sk.last("flag"),
-    "all": sk.collect("word"),
-}
+EVERY = every()
 TYPES = {"whole": "bigint", "real": "double", "word": "string", "flag": "boolean"}
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 SCHEMA = pa.schema([("user", pa.string()), ("at", pa.int64()), *((name, ARROW[kind]) for name, kind in TYPES.items())])

@@ -1,6 +1,7 @@
 """Random streams of every shape that has mattered, from a seed."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,11 @@ class Stream(NamedTuple):
             keys=("key",), timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop"
         )
         return read_records(part, source, ("value", "real"))
+
+
+def rows_of(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    lists = [c.to_pylist() if isinstance(c, pa.Array | pa.ChunkedArray) else list(c) for c in columns.values()]
+    return list(zip(*lists, strict=True))
 
 
 AGGREGATIONS: dict[str, Aggregation] = {

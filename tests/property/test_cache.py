@@ -31,7 +31,19 @@ def at(place: Place) -> bytes:
     return start.to_bytes(8) + key.encode() + start.to_bytes(8) + bytes(4)
 
 
-class WindowMachine(RuleBasedStateMachine):
+class CacheMachine(RuleBasedStateMachine):
+    """A cache that never holds more entries than it may."""
+
+    store: Any
+    most: int | None
+
+    @invariant()
+    def the_cache_is_no_larger_than_it_may_be(self) -> None:
+        if hasattr(self, "store") and self.most is not None:
+            assert sum(map(len, self.store._caches.values())) <= self.most
+
+
+class WindowMachine(CacheMachine):
     """A caching window store beside one dict that every write goes to at once.
 
     Only what is behind the cache may lag: whoever reads through it, or adds up what it forwards, sees the dict.
@@ -127,19 +139,8 @@ class WindowMachine(RuleBasedStateMachine):
             assert found == sorted((start, key, *value) for (key, start), value in self.model.items())
             self.use(b"", b"\xff")
 
-    @invariant()
-    def the_cache_is_no_larger_than_it_may_be(self) -> None:
-        if hasattr(self, "store") and self.most is not None:
-            assert sum(map(len, self.store._caches.values())) <= self.most
 
-
-def test_any_calls_on_cached_windows() -> None:
-    run_state_machine_as_test(
-        WindowMachine, settings=settings(max_examples=fewer(150), stateful_step_count=40, deadline=None)
-    )
-
-
-class SessionMachine(RuleBasedStateMachine):
+class SessionMachine(CacheMachine):
     """A caching session store beside one dict that every write goes to at once."""
 
     @initialize(most=st.none() | st.integers(0, 4))
@@ -196,16 +197,11 @@ class SessionMachine(RuleBasedStateMachine):
             found = [(s.window_end_ms, s.key, -s.window_start_ms, s.aggregate) for s in self.store.all()]
             assert found == sorted((end, key, -start, value) for (key, start, end), value in self.model.items())
 
-    @invariant()
-    def the_cache_is_no_larger_than_it_may_be(self) -> None:
-        if hasattr(self, "store") and self.most is not None:
-            assert sum(map(len, self.store._caches.values())) <= self.most
 
-
-def test_any_calls_on_cached_sessions() -> None:
-    run_state_machine_as_test(
-        SessionMachine, settings=settings(max_examples=fewer(150), stateful_step_count=40, deadline=None)
-    )
+@pytest.mark.parametrize("machine", [WindowMachine, SessionMachine])
+def test_any_calls_on_a_cached_store(machine: type[CacheMachine]) -> None:
+    many = settings(max_examples=fewer(150), stateful_step_count=40, deadline=None)
+    run_state_machine_as_test(machine, settings=many)
 
 
 # ---- cached runs

@@ -38,14 +38,18 @@ def records(seed: int) -> pa.Table:
     )
 
 
+def plan_over(kind: str, emit: Any) -> sk.Plan:
+    named = {"count": sk.count(), "total": sk.sum("n"), "all": sk.collect("n")}
+    return plan_of(KINDS[kind], emit, named, partition="partition", on_bad_time="drop")
+
+
 CASES = [(kind, "on_window_update") for kind in KINDS] + [(kind, "on_window_close") for kind in KINDS if kind != NEVER]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "emit"), CASES)
 def test_what_went_downstream_for_a_key_is_the_same_without_the_other_keys(kind: str, emit: Any) -> None:
-    named = {"count": sk.count(), "total": sk.sum("n"), "all": sk.collect("n")}
-    plan = plan_of(KINDS[kind], emit, named, partition="partition", on_bad_time="drop")
+    plan = plan_over(kind, emit)
     compared = 0
     for seed in range(fewer(100)):
         run = plan.run(records(seed))
@@ -128,8 +132,7 @@ def check_counts(some: Any, keys: list[str]) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "emit"), CASES)
 def test_a_run_of_some_keys_gives_of_them_what_a_run_of_all_gives(kind: str, emit: Any) -> None:
-    named = {"count": sk.count(), "total": sk.sum("n"), "all": sk.collect("n")}
-    plan = plan_of(KINDS[kind], emit, named, partition="partition", on_bad_time="drop")
+    plan = plan_over(kind, emit)
     ticks = 0
     for seed in range(fewer(60)):
         table, rng = records(seed), np.random.default_rng(seed)

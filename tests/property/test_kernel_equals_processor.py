@@ -1,6 +1,7 @@
 """The compiled kernel and the record-at-a-time processor decide alike, and no cut into batches changes a thing."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
 from sessionkit.windows import feed
 from tests.interpreted import fewer
-from tests.property.streams import AGGREGATIONS, Stream, draw
+from tests.property.streams import AGGREGATIONS, Stream, draw, rows_of
 
 SEEDS = range(fewer(2_000))
 GROUP = len(SEEDS) // 20
@@ -30,11 +31,6 @@ def _kernel(stream: Stream, aggregations: Mapping[str, Aggregation] = AGGREGATIO
     outcome = run_kernel(stream.windows, aggregations, stream.batch(), retention_ms=stream.retention_ms)
     assert outcome.kept_trace is not None
     return outcome, outcome.kept_trace
-
-
-def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    lists = [c.to_pylist() if isinstance(c, pa.Array) else list(c) for c in columns.values()]
-    return list(zip(*lists, strict=True))
 
 
 def _same_trace(one: SessionTrace, other: SessionTrace) -> None:
@@ -61,9 +57,9 @@ def test_kernel_equals_processor(first: int) -> None:
         _same_trace(trace, told.kept_trace)
         assert not done.deployed.refused, seed
         sent = tables.forwarded_table(told, done.deployed.forwarded, old_values=True)
-        assert _rows(tables.changelog(outcome, emit, old_values=True)) == _rows(sent), seed
+        assert rows_of(tables.changelog(outcome, emit, old_values=True)) == rows_of(sent), seed
         rows = tables.table_rows(outcome)
-        assert _rows(tables.window_table(outcome, rows)) == _rows(tables.window_table(told, rows)), seed
+        assert rows_of(tables.window_table(outcome, rows)) == rows_of(tables.window_table(told, rows)), seed
         assert outcome.snapshots == told.snapshots, seed
 
 
@@ -101,8 +97,8 @@ def test_any_split_gives_the_same_trace(first: int) -> None:
         assert pa.concat_tables(part.records() for part in traces).equals(trace.records()), seed
         assert _last_seen(traces) == _last_seen([trace]), seed
         for _, view in VIEWS:
-            parts = [row for outcome, part in zip(outcomes, traces, strict=True) for row in _rows(view(outcome, part))]
-            assert parts == _rows(view(whole, trace)), seed
+            parts = [rows_of(view(*each)) for each in zip(outcomes, traces, strict=True)]
+            assert list(chain(*parts)) == rows_of(view(whole, trace)), seed
         assert {p: s for o in outcomes for p, s in o.snapshots.items()} == whole.snapshots, seed
 
 
@@ -116,7 +112,7 @@ def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.undo()
         _same_trace(trace, chunked)
         rows = tables.table_rows(whole)
-        assert _rows(tables.window_table(whole, rows)) == _rows(tables.window_table(other, rows)), seed
+        assert rows_of(tables.window_table(whole, rows)) == rows_of(tables.window_table(other, rows)), seed
 
 
 @pytest.mark.thorough
@@ -147,7 +143,7 @@ def test_many_open_sessions_of_one_key() -> None:
         assert told.kept_trace is not None
         _same_trace(trace, told.kept_trace)
         rows = tables.table_rows(outcome)
-        assert _rows(tables.window_table(outcome, rows)) == _rows(tables.window_table(told, rows)), seed
+        assert rows_of(tables.window_table(outcome, rows)) == rows_of(tables.window_table(told, rows)), seed
 
 
 def test_without_a_trace_the_windows_are_the_same() -> None:
@@ -156,9 +152,9 @@ def test_without_a_trace_the_windows_are_the_same() -> None:
         whole, _ = _kernel(stream, BUILT_INS)
         bare = run_kernel(stream.windows, BUILT_INS, stream.batch(), retention_ms=stream.retention_ms, keep_trace=False)
         rows = tables.table_rows(whole)
-        assert _rows(tables.window_table(whole, rows)) == _rows(tables.window_table(bare, tables.table_rows(bare))), (
-            seed
-        )
+        assert rows_of(tables.window_table(whole, rows)) == rows_of(
+            tables.window_table(bare, tables.table_rows(bare))
+        ), seed
         assert (bare.dropped, bare.merge_count, bare.snapshots) == (whole.dropped, whole.merge_count, whole.snapshots)
 
 

@@ -1,6 +1,5 @@
 """Suppress: the compiled buffer does what the one that goes result by result does, however the changelog is cut."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sessionkit.run import Run
 from sessionkit.suppression.stage import Suppressor
 from tests.interpreted import fewer
 from tests.kinds import EACH_KIND, plan_of
+from tests.property.streams import rows_of
 
 NAMED: dict[str, Any] = {
     "count": {"count": sk.count()},
@@ -57,11 +57,6 @@ def _plan(kind: str, named: str, buffer: str) -> sk.Plan:
     return plan.suppress(until, options.get("wait"), **{name: v for name, v in options.items() if name != "wait"})
 
 
-def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    lists = [c.to_pylist() if isinstance(c, pa.Array) else list(c) for c in columns.values()]
-    return list(zip(*lists, strict=True))
-
-
 def _by_processor(plan: sk.Plan, table: pa.Table) -> Run:
     windows = plan._complete_windows
     how = Life(retention_ms=windows.retention_ms(None), emit="on_window_update", kafka=False)
@@ -84,7 +79,7 @@ def test_columns_equal_result_by_result(kind: str, buffer: str) -> None:
             assert str(caught.value) == str(full), seed
             continue
         run = plan.run(table)
-        assert _rows(run._changelog) == _rows(expected._changelog), seed
+        assert rows_of(run._changelog) == rows_of(expected._changelog), seed
         one, other = run.suppress_buffer(), expected.suppress_buffer()
         assert one.most_records == other.most_records, seed
         assert one.table().to_pylist() == other.table().to_pylist(), seed
@@ -108,7 +103,7 @@ def test_any_cut_of_the_changelog_gives_the_same(kind: str, buffer: str) -> None
         stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
         rows = []
         for lo, hi in zip([0, *cuts], [*cuts, count], strict=True):
-            rows += _rows(stage.step({name: column[lo:hi] for name, column in columns.items()}))
-        assert rows == _rows(run._changelog), seed
+            rows += rows_of(stage.step({name: column[lo:hi] for name, column in columns.items()}))
+        assert rows == rows_of(run._changelog), seed
         buffer_of = run.suppress_buffer()
         assert stage.most_records == buffer_of.most_records, seed

@@ -24,7 +24,7 @@ from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
 from tests.interpreted import fewer
-from tests.property.streams import AGGREGATIONS, draw
+from tests.property.streams import AGGREGATIONS, draw, rows_of
 
 SEEDS = range(fewer(2_000))
 GROUP = len(SEEDS) // 20
@@ -51,11 +51,6 @@ def _some(seed: int) -> dict[str, Aggregation]:
     return {name: AGGREGATIONS[name] for name in ("count", *names[:3].tolist())}
 
 
-def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    lists = [c.to_pylist() if isinstance(c, pa.Array | pa.ChunkedArray) else list(c) for c in columns.values()]
-    return list(zip(*lists, strict=True))
-
-
 def _run(windows: WindowKind, named: Mapping[str, Aggregation], batch: RecordBatch, **options: Any) -> Outcome:
     return run_kernel(windows, named, batch, retention_ms=windows.retention_ms(None), **options)
 
@@ -72,7 +67,7 @@ def _processed(
 def _same_rows(one: Mapping[str, Any], other: Mapping[str, Any], *, added_alike: bool) -> None:
     """Equal rows; floats that were not added one by one may differ in their last bits."""
     for name, column in one.items():
-        ours, theirs = _rows({name: column}), _rows({name: other[name]})
+        ours, theirs = rows_of({name: column}), rows_of({name: other[name]})
         if not added_alike and name.removeprefix("old_") in ("real_sum", "mean"):
             assert [a is None for (a,) in ours] == [b is None for (b,) in theirs]
             np.testing.assert_allclose(*([v for (v,) in side if v is not None] for side in (ours, theirs)), atol=1e-9)
@@ -159,8 +154,8 @@ def test_any_cut_into_batches_gives_the_same(kind: Any, state: str) -> None:
         added_alike = kind is _times
         for emit in ("on_window_update", "on_window_close"):
             rows = [tables.changelog(part, emit) for part in parts]
-            joined = {name: [v for part in rows for (v,) in _rows({name: part[name]})] for name in rows[0]}
-            expected = {name: [v for (v,) in _rows({name: c})] for name, c in tables.changelog(whole, emit).items()}
+            joined = {name: [v for part in rows for (v,) in rows_of({name: part[name]})] for name in rows[0]}
+            expected = {name: [v for (v,) in rows_of({name: c})] for name, c in tables.changelog(whole, emit).items()}
             for name, values in expected.items():
                 if name in ("real_sum", "mean") and not added_alike:
                     pairs = zip(joined[name], values, strict=True)
@@ -178,6 +173,6 @@ def test_without_a_trace_the_windows_are_the_same() -> None:
         kept = _run(windows, AGGREGATIONS, batch, keep_trace=True)
         bare = _run(windows, AGGREGATIONS, batch, keep_trace=False)
         assert bare.kept_trace is None
-        views = [_rows(tables.window_table(each, tables.table_rows(each))) for each in (kept, bare)]
+        views = [rows_of(tables.window_table(each, tables.table_rows(each))) for each in (kept, bare)]
         assert views[0] == views[1]
         assert kept.dropped == bare.dropped and kept.missed_count == bare.missed_count

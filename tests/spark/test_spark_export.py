@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from tests.kinds import every
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,19 +22,7 @@ WINDOWS = {
     "hopping": sk.TimeWindows(size="10s", advance="4s", grace="7s"),
 }
 WORD = "wo`rd.'\"\\\n*/"
-EVERY = {
-    "n": sk.count(),
-    "sum": sk.sum("whole"),
-    "real sum": sk.sum("real"),
-    "ayes": sk.sum("flag"),
-    "low": sk.min("real"),
-    "high": sk.max("whole"),
-    "mean": sk.mean("whole"),
-    "mean flag": sk.mean("flag"),
-    "first": sk.first(WORD),
-    "la`st.'\"\\\n": sk.last("flag"),
-    "all": sk.collect(WORD),
-}
+EVERY = every(WORD, real_sum="real sum", last="la`st.'\"\\\n")
 TYPES = {"whole": "bigint", "real": "double", WORD: "string", "flag": "boolean"}
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 

@@ -15,6 +15,15 @@ both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 FOR_EVER = 10**9
 
 
+def _forgets_on_zero(key: str, value: int, aggregate: int) -> int | None:
+    return None if value == 0 else (aggregate or 0) + value
+
+
+FORGETS_ON_ZERO = sk.aggregation(
+    initializer=int, aggregator=_forgets_on_zero, merger=lambda key, a, b: a + b, value="v"
+)
+
+
 def table_of(rows: list[Row]) -> pa.Table:
     keys, times, values = ([row[place] for row in rows] for place in range(3))
     return pa.table(

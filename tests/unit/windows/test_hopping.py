@@ -15,7 +15,7 @@ from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from tests.deployments import run_by, run_deployed
 from tests.kinds import in_ms
-from tests.unit.windows.runs import FOR_EVER, Row, both_rules, plan_over, run_of, table_of, windows_in
+from tests.unit.windows.runs import FOR_EVER, FORGETS_ON_ZERO, Row, both_rules, plan_over, run_of, table_of, windows_in
 
 
 def hopping(size: int, advance: int, grace: int = 0) -> sk.TimeWindows:
@@ -300,16 +300,13 @@ def test_final_results_go_from_run_to_run(rules: str, first_ms: int) -> None:
 # ---- a null aggregate
 
 
-def _forgets_on_zero(key: str, value: int, aggregate: int) -> int | None:
-    return None if value == 0 else (aggregate or 0) + value
-
-
 def test_a_null_aggregate_is_deleted_by_kafka_and_a_value_for_us() -> None:
-    own = sk.aggregation(initializer=int, aggregator=_forgets_on_zero, merger=lambda key, a, b: a + b, value="v")
     rows: list[Row] = [("a", 1, 5), ("a", 2, 0), ("a", 99, 1)]
-    finals = [run_of(tumbling(10), rows, "on_window_close", rules, own=own) for rules in ("kafka", "sessionkit")]
+    finals = [
+        run_of(tumbling(10), rows, "on_window_close", rules, own=FORGETS_ON_ZERO) for rules in ("kafka", "sessionkit")
+    ]
     assert [log(run, "window_start_ms", "own") for run in finals] == [[], [(0, None)]]
-    updates = run_of(tumbling(10), rows, rules="kafka", own=own)
+    updates = run_of(tumbling(10), rows, rules="kafka", own=FORGETS_ON_ZERO)
     assert log(updates, "window_start_ms", "own") == [(0, 5), (0, None), (90, 1)]
 
 

@@ -18,7 +18,7 @@ from sessionkit.stores.contract import StoredWindow
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
-from tests.unit.windows.runs import Row, both_rules, table_of, windows_in
+from tests.unit.windows.runs import FORGETS_ON_ZERO, Row, both_rules, table_of, windows_in
 from tests.unit.windows.runs import plan_over as plan_of_results
 from tests.unit.windows.runs import run_of as run_of_results
 
@@ -395,16 +395,11 @@ def test_state_goes_from_run_to_run() -> None:
         assert second.trace.newest_ms.tolist() == whole.trace.newest_ms.tolist()[len(log(first)) :]
 
 
-def _forgets_on_zero(key: str, value: int, aggregate: int) -> int | None:
-    return None if value == 0 else (aggregate or 0) + value
-
-
 def test_a_null_aggregate_is_deleted_by_kafka_and_a_value_for_us() -> None:
-    own = sk.aggregation(initializer=int, aggregator=_forgets_on_zero, merger=lambda key, a, b: a + b, value="v")
     rows: list[Row] = [("a", 20, 5), ("a", 20, 0), ("a", 99, 1)]
 
     def finals(rules: str) -> list[tuple[Any, ...]]:
-        run = run_by(plan_over(sliding(5), "on_window_close", own=own), table_of(rows), rules=rules)
+        run = run_by(plan_over(sliding(5), "on_window_close", own=FORGETS_ON_ZERO), table_of(rows), rules=rules)
         return log(run, "window_start_ms", "own")
 
     assert finals("kafka") == []
