@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pandas as pd
+
 import sessionkit as sk
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.source import Source
 
 
 def each_kind(unit_ms: int = 1) -> dict[str, Any]:
@@ -36,6 +40,15 @@ def plan_of(
     """The aggregations that are named, or else a count, over these windows; `source` is of `group_by_key`."""
     grouped = sk.group_by_key(key, timestamp=timestamp, **{"unit": "ms"} | source, times="ms")
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
+
+
+def batch_of(*rows: tuple[str | None, int, int], first_offset: int = 0) -> RecordBatch:
+    """Records by (key, time, partition), as the engine takes them."""
+    types = {"key": object, "at": "int64", "partition": "int64"}
+    frame = pd.DataFrame(rows, columns=list(types)).astype(types)
+    frame["offset"] = range(first_offset, first_offset + len(rows))
+    source = Source(keys=("key",), timestamp="at", unit="ms", partition="partition", offset="offset")
+    return read_records(frame, source, ())
 
 
 def every(word: str = "word", *, real_sum: str = "float sum", last: str = "last") -> dict[str, Any]:

@@ -18,6 +18,8 @@ from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.stores import FixedColumns, SessionColumns, Snapshot, store_class
 from tests.kinds import in_ms
 
+Spans = list[tuple[Any, int, int]]  # of sessions: key, start, end
+Starts = list[tuple[Any, int]]
 KEYS = st.sampled_from(["", "a", "aa", "b", "é"])
 PARTITIONS = st.sampled_from([0, 3])
 TIMES = st.integers(0, 30)
@@ -39,6 +41,14 @@ def put(store: Any, key: Any, time_ms: int, aggregate: Any, **options: Any) -> b
 
 def times_of(store: Any, **options: Any) -> list[tuple[Any, int]]:
     return sorted((each.key, each.window_start_ms) for each in store.all(**options))
+
+
+def spans_of(found: Any) -> Spans:
+    return [(s.key, s.window_start_ms, s.window_end_ms) for s in found]
+
+
+def starts_of(found: Any) -> Starts:
+    return [(w.key, w.window_start_ms) for w in found]
 
 
 def session_columns(rows: list[tuple[Any, ...]], name: str = "count") -> SessionColumns:

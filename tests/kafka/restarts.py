@@ -1,7 +1,5 @@
 """An application on a real broker that is stopped, killed, or loses its folder, and what it should send."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

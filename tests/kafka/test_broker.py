@@ -1,7 +1,5 @@
 """A broker goes when nobody needs it any more; what is missing for one is said. Without Maven and without a broker."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

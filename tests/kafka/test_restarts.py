@@ -3,8 +3,6 @@
 `make restarts` plays 20 of each kind, the tests one: it is stopped, its folder is removed, and it is killed.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import cache

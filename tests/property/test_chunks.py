@@ -24,6 +24,14 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "MOVED_ROWS", 4)
 
 
+def seal(state: ChunkedState, log: dict[int, Chunk]) -> None:
+    """As a checkpoint keeps the chunks that were written, and lets go of what is forgotten."""
+    change = state.seal()
+    log |= {chunk.number: chunk for chunk in change.written}
+    for number in change.forgotten:
+        del log[number]
+
+
 def columns(of: str, rows: list[tuple[str, int, int]], first: int, *, python: bool) -> Any:
     start = np.array([row[1] for row in rows], np.int64)
     own = np.empty(len(rows), object)
@@ -68,10 +76,7 @@ def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool) -> N
         first += len(puts)
         if not is_sealed:
             continue
-        change = state.seal()
-        log |= {chunk.number: chunk for chunk in change.written}
-        for number in change.forgotten:
-            del log[number]
+        seal(state, log)
         again = ChunkedState.read(of, 3, log.values(), state.snapshot(3))
         sink = pa.BufferOutputStream()
         state.save(sink)
@@ -109,10 +114,7 @@ def test_it_does_not_grow() -> None:
         rows = [("a", place, step % 10) for place in range(10)]
         loaded = state.load(pa.array(["a"], pa.large_string()), {3: 0}, ("count", "mean"))
         state.commit(loaded, columns("sessions", rows, 0, python=False), {3: Snapshot(step)})
-        change = state.seal()
-        log |= {chunk.number: chunk for chunk in change.written}
-        for number in change.forgotten:
-            del log[number]
+        seal(state, log)
         assert len(log) <= 8 and sum(state._written.values()) <= 10 + 5 + 4 + 20
 
 

@@ -18,8 +18,8 @@ from sessionkit.windows import hopping
 from sessionkit.windows import hopping_by_slot as by_slot
 from sessionkit.windows.hopping import TimeWindows
 from tests.interpreted import fewer
-from tests.property.streams import AGGREGATIONS, draw
-from tests.property.test_window_kernels import _processed, _rows
+from tests.property.streams import AGGREGATIONS, draw, rows_of
+from tests.property.test_window_kernels import _processed
 
 COMPILED = {name: each for name, each in AGGREGATIONS.items() if each.parts and "collect" not in name}
 
@@ -36,7 +36,7 @@ def _bare(windows: TimeWindows, batch: RecordBatch, named: Any = COMPILED) -> Ou
 
 
 def _shown(outcome: Outcome) -> list[tuple[Any, ...]]:
-    return _rows(tables.window_table(outcome, tables.table_rows(outcome)))
+    return rows_of(tables.window_table(outcome, tables.table_rows(outcome)))
 
 
 def _bits(outcome: Outcome) -> dict[str, bytes]:

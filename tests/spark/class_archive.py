@@ -3,8 +3,6 @@
 `python -m tests.spark.class_archive` runs a batch and a stream; Java writes what they loaded as it ends.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 A process has either a session of its own or one of a server.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans through Spark Connect: nothing that sessionkit does needs the driver's own Java."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

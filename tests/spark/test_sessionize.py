@@ -1,7 +1,5 @@
 """`sessionize` on Spark is the local one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -3,8 +3,6 @@
 A line of the snippets that has a mistake is marked by `# type: ignore`. A checker says so where it finds none there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

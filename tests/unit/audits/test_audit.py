@@ -466,15 +466,11 @@ def test_verdicts(expected: Sent | None, kafka: Sent | None, is_sent_again: bool
     assert verdict_on(expected, kafka, is_sent_again=is_sent_again) == verdict
 
 
-def test_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
+@pytest.mark.parametrize("aggregation", [sk.sum("v"), sk.collect("v")], ids=["sum", "list"])
+def test_a_value_that_is_not_a_number_is_the_same_on_both_sides(aggregation: Any) -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
-    plan = BY_KEY.windowed_by(TUMBLING_10).aggregate(total=sk.sum("v"))
+    plan = BY_KEY.windowed_by(TUMBLING_10).aggregate(it=aggregation)
     assert audit_deployed(plan, table, **BARE).is_clean
-
-
-def test_a_list_with_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
-    table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
-    assert audit_deployed(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table, **BARE).is_clean
 
 
 def test_an_aggregate_that_is_an_array() -> None:

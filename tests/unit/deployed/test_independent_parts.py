@@ -3,27 +3,15 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import sessionkit as sk
 from sessionkit.deployed.independent_parts import WHOLE, Parts
-from sessionkit.records.batch import RecordBatch, read_records
-from sessionkit.records.source import Source
+from tests.kinds import batch_of
 
 SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
 SLIDING = sk.SlidingWindows(time_difference_ms=10, grace_ms=5)
 HOPPING = sk.TimeWindows(size_ms=20, advance_ms=10, grace_ms=5)
-
-
-def batch_of(*rows: tuple[str | None, int, int]) -> RecordBatch:
-    """Records by (key, time, partition)."""
-    frame = pd.DataFrame(rows, columns=["key", "at", "partition"]).astype(
-        {"key": object, "at": "int64", "partition": "int64"}
-    )
-    frame["offset"] = range(len(frame))
-    source = Source(keys=("key",), timestamp="at", unit="ms", partition="partition", offset="offset")
-    return read_records(frame, source, ())
 
 
 def parts_of(windows: Any, times: list[int], ask: list[int]) -> list[Any]:

@@ -2,35 +2,25 @@
 
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 import sessionkit as sk
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
-from sessionkit.records.batch import RecordBatch, read_records
-from sessionkit.records.source import Source
 from sessionkit.stores.registry import store_class
-from tests.kinds import each_kind, plan_of
+from tests.kinds import batch_of, each_kind, plan_of
 
 SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
 TUMBLING = sk.TimeWindows(size_ms=10, grace_ms=5)
-
-
-def batch_of(*rows: tuple[str, int, int]) -> RecordBatch:
-    """Records by (key, time, partition)."""
-    frame = pd.DataFrame(rows, columns=["key", "at", "partition"])
-    frame["offset"] = range(100, 100 + len(frame))
-    source = Source(keys=("key",), timestamp="at", unit="ms", partition="partition", offset="offset")
-    return read_records(frame, source, ())
 
 
 def left(windows: Any, *rows: tuple[str, int, int], retention_ms: int, keep_trace: bool) -> list[tuple[Any, ...]]:
     """(key, start, closed_by) of each window that the store holds afterwards."""
     store = store_class("memory", windows.holds)(retention=None)
     named = {"n": sk.count()}
-    outcome = run_kernel(windows, named, batch_of(*rows), retention_ms=retention_ms, keep_trace=keep_trace, store=store)
+    batch = batch_of(*rows, first_offset=100)
+    outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, keep_trace=keep_trace, store=store)
     commit(outcome, store, windows, retention_ms)
     before = dict.fromkeys((0, 1), 10**9)
     state = store.load(pa.array([], pa.string()), before, ("n",))

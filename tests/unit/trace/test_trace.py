@@ -27,23 +27,18 @@ Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 Change = Callable[[Any], Any]
 
 
+def table_of(rows: list[Row]) -> pa.Table:
+    types = {"key": pa.string(), "time": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return pa.table(dict(zip(types, map(pa.array, columns, types.values()), strict=True)))
+
+
 def run(rows: list[Row], store: MemorySessionStore | None = None, windows: SessionWindows = WINDOWS) -> SessionTrace:
-    keys, times, partitions, offsets = (
-        (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
-    )
-    table = pa.table(
-        {
-            "key": pa.array(keys, pa.string()),
-            "time": pa.array(times, pa.int64()),
-            "partition": pa.array(partitions, pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-        }
-    )
     source = Source(
         keys=("key",), timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop"
     )
-    retention = max(RETENTION_MS, windows.close_lag_ms)
-    outcome = run_kernel(windows, {"n": count()}, read_records(table, source, ()), retention_ms=retention, store=store)
+    retention, batch = max(RETENTION_MS, windows.close_lag_ms), read_records(table_of(rows), source, ())
+    outcome = run_kernel(windows, {"n": count()}, batch, retention_ms=retention, store=store)
     if store is not None:
         commit(outcome, store, windows, retention)
     assert outcome.kept_trace is not None

@@ -17,23 +17,26 @@ from sessionkit.errors import UnknownRecord
 from sessionkit.trace.window_trace import WindowTrace
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
-from tests.unit.trace.test_trace import assert_named, closed_twice, every_broken, with_column, with_derived, with_entry
+from tests.unit.trace.test_trace import (
+    Row,
+    assert_named,
+    closed_twice,
+    every_broken,
+    table_of,
+    with_column,
+    with_derived,
+    with_entry,
+)
 
-Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 Change = Callable[[WindowTrace], WindowTrace]
 HOPPING = sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=3)
 
 
 def run_of(windows: Any, rows: list[Row], store: Any = None) -> sk.Run:
-    columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
-    types = {"key": pa.string(), "time": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
-    table = pa.table(
-        {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
-    )
     plan = sk.group_by_key(
         "key", timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop", times="ms"
     )
-    return plan.windowed_by(windows).count().run(table, store=store)
+    return plan.windowed_by(windows).count().run(table_of(rows), store=store)
 
 
 def in_one_partition(windows: Any, rows: list[tuple[str, int]]) -> sk.Run:

@@ -12,9 +12,8 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.sessions import MemorySessionStore
+from tests.contract.stores_model import Spans, spans_of
 from tests.contract.stores_model import session_columns as columns
-
-Spans = list[tuple[Any, int, int]]
 
 
 def filled(spans: Spans, **options: Any) -> MemorySessionStore:
@@ -23,10 +22,6 @@ def filled(spans: Spans, **options: Any) -> MemorySessionStore:
     for key, start, end in spans:
         assert store.put(key, start, end, f"{key}{start}-{end}")
     return store
-
-
-def spans_of(found: Any) -> Spans:
-    return [(s.key, s.window_start_ms, s.window_end_ms) for s in found]
 
 
 # ---- KIP-445's nested map: end, key, start

@@ -10,8 +10,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidData, StoreMismatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
-
-Starts = list[tuple[Any, int]]
+from tests.contract.stores_model import Starts, starts_of
 
 
 def filled(starts: Starts, **options: Any) -> MemoryWindowStore:
@@ -20,10 +19,6 @@ def filled(starts: Starts, **options: Any) -> MemoryWindowStore:
     for key, start in starts:
         assert store.put(key, start, f"{key}{start}", start + 1)
     return store
-
-
-def starts_of(found: Any) -> Starts:
-    return [(w.key, w.window_start_ms) for w in found]
 
 
 # ---- Kafka's calls and their orders: start, then key bytes

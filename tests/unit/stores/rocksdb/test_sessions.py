@@ -42,14 +42,11 @@ from sessionkit.stores.rocksdb.disk import open_strictly as strict
 from sessionkit.stores.rocksdb.disk.database import Cursor
 from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
-from tests.contract.stores_model import OnDisk, SessionMachine
+from tests.contract.stores_model import OnDisk, SessionMachine, Spans, spans_of
 from tests.contract.stores_model import session_columns as columns
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 from tests.memory import MEMORY
-
-Spans = list[tuple[Any, int, int]]
-
 
 # In memory where there is such a place: what a loss of power would leave is not asked here.
 
@@ -76,10 +73,6 @@ def filled(directory: Path, spans: Spans, **options: Any) -> RocksDBSessionStore
     for key, start, end in spans:
         assert store.put(key, start, end, f"{key}{start}-{end}")
     return store
-
-
-def spans_of(found: Any) -> Spans:
-    return [(s.key, s.window_start_ms, s.window_end_ms) for s in found]
 
 
 # ---- order: segment, then key, end and start

@@ -15,12 +15,11 @@ from sessionkit.errors import InvalidArgument, StoreMismatch, UnsupportedData
 from sessionkit.stores.contract import Snapshot, StoredWindow
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
-from tests.contract.stores_model import OnDisk, WindowMachine
+from tests.contract.stores_model import OnDisk, Starts, WindowMachine, starts_of
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 from tests.memory import MEMORY
 
-Starts = list[tuple[Any, int]]
 FORMS: dict[str, dict[str, bool]] = {
     "ordinary": {},
     "by time": {"time_ordered": True},
@@ -51,10 +50,6 @@ def filled(directory: Path, starts: Starts, form: str = "ordinary", **options: A
     for key, start in starts:
         assert store.put(key, start, f"{key}{start}", start + 1)
     return store
-
-
-def starts_of(found: Any) -> Starts:
-    return [(w.key, w.window_start_ms) for w in found]
 
 
 MIXED: Starts = [("b", 5), ("a", 40), ("c", 0), ("a", 7), ("b", 60), ("a", 95), ("aa", 40)]

@@ -11,6 +11,7 @@ from sessionkit.errors import StoreCorrupted
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb.disk.logs import BLOCK_BYTES, damage_in_logs
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
+from tests.reliability._stores import record_starts
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +33,9 @@ def damage(tmp_path: Path, raw: bytes, name: str = "000007.log") -> str:
 
 
 def headers(log: bytes) -> list[int]:
-    found, at = [], 0
-    while at + 7 <= len(log):
-        if at % BLOCK_BYTES > BLOCK_BYTES - 7:
-            at += -at % BLOCK_BYTES
-        else:
-            found.append(at)
-            at += 7 + int.from_bytes(log[at + 4 : at + 6], "little")
-    assert at == len(log)
+    found = record_starts(log)
+    last = log[found[-1] :]
+    assert len(last) == 7 + int.from_bytes(last[4:6], "little")
     return found
 
 
