@@ -282,7 +282,7 @@ def test_emit_looks_only_where_something_new_can_have_closed() -> None:
     assert log(leap) == [*finals[:-1], (59, 48, 10), (59, 52, 7)]
 
 
-# ---- over a store
+# ---- over a store, and at the ends
 
 
 @pytest.mark.parametrize(("rules", "first_ms"), [("sessionkit", 0), ("sessionkit", 50), ("kafka", 50), ("kafka", 0)])
@@ -297,9 +297,6 @@ def test_final_results_go_from_run_to_run(rules: str, first_ms: int) -> None:
     assert [row for part in parts for row in log(part)] == whole
 
 
-# ---- a null aggregate
-
-
 def test_a_null_aggregate_is_deleted_by_kafka_and_a_value_for_us() -> None:
     rows: list[Row] = [("a", 1, 5), ("a", 2, 0), ("a", 99, 1)]
     finals = [
@@ -308,9 +305,6 @@ def test_a_null_aggregate_is_deleted_by_kafka_and_a_value_for_us() -> None:
     assert [log(run, "window_start_ms", "own") for run in finals] == [[], [(0, None)]]
     updates = run_of(tumbling(10), rows, rules="kafka", own=FORGETS_ON_ZERO)
     assert log(updates, "window_start_ms", "own") == [(0, 5), (0, None), (90, 1)]
-
-
-# ---- the ends of the 64 bits
 
 
 @pytest.mark.filterwarnings("ignore:column 'time' read as ms lies outside 1990 to 2100")

@@ -67,6 +67,11 @@ def opened(directory: Path, **options: Any) -> RocksDBSessionStore:
     return RocksDBSessionStore(**{"name": "clicks", "directory": directory, **options})
 
 
+def refused(error: type[Exception], telling: str, directory: Path, **options: Any) -> None:
+    with pytest.raises(error, match=telling):
+        opened(directory, **options)
+
+
 def filled(directory: Path, spans: Spans, **options: Any) -> RocksDBSessionStore:
     """A store with these sessions, each with its own span as the aggregate."""
     store = opened(directory, **options)
@@ -548,8 +553,7 @@ def test_windows_with_other_parameters_are_refused(directory: Path) -> None:
 
 def test_a_store_is_open_once(directory: Path) -> None:
     with opened(directory) as store:
-        with pytest.raises(StoreLocked, match=r"store 'clicks' is open already; got .*clicks; close it there first"):
-            opened(directory)
+        refused(StoreLocked, r"store 'clicks' is open already; got .*clicks; close it there first", directory)
         store.put("ada", 5, 9, 1)
     Rdict(str(directory / "clicks" / "rows"), Options(raw_mode=True)).close()
     rows = Rdict(str(directory / "other" / "rows"), Options(raw_mode=True))  # by someone who does not know our lock
@@ -575,13 +579,13 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="directory cannot be used"):
             opened(directory)  # type: ignore[arg-type]
     (tmp_path / "clicks").write_text("mine")
-    with pytest.raises(InvalidArgument, match="store 'clicks' is not a folder"):
-        opened(tmp_path)
+    refused(InvalidArgument, "store 'clicks' is not a folder", tmp_path)
     assert (tmp_path / "clicks").read_text() == "mine"
-    with pytest.raises(
-        StoreFailed, match=r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at "
-    ):
-        opened(Path("/proc"))
+    refused(
+        StoreFailed,
+        r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at ",
+        Path("/proc"),
+    )
 
 
 def test_links_are_not_followed(directory: Path, tmp_path: Path) -> None:
@@ -590,11 +594,9 @@ def test_links_are_not_followed(directory: Path, tmp_path: Path) -> None:
     before = sorted(outside.rglob("*"))
     directory.mkdir()
     (directory / "clicks").symlink_to(outside / "clicks")
-    with pytest.raises(InvalidArgument, match=r"store 'clicks' is a link; got .*; a folder: links are not followed"):
-        opened(directory)
+    refused(InvalidArgument, r"store 'clicks' is a link; got .*; a folder: links are not followed", directory)
     (directory / "dangling").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InvalidArgument, match="is a link"):
-        opened(directory, name="dangling")
+    refused(InvalidArgument, "is a link", directory, name="dangling")
     for inside in ("rows", "STORE", "LOCK", "CLOSED", "rows/CURRENT"):
         shutil.rmtree(directory / "mine", ignore_errors=True)
         shutil.copytree(outside / "clicks", directory / "mine")
@@ -612,8 +614,7 @@ def test_links_are_not_followed(directory: Path, tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_left_alone(directory: Path) -> None:
     (directory / "clicks").mkdir(parents=True)
     (directory / "clicks" / "diary.txt").write_text("dear diary")
-    with pytest.raises(StoreCorrupted, match="no file STORE; it is not a store of this version of sessionkit"):
-        opened(directory)
+    refused(StoreCorrupted, "no file STORE; it is not a store of this version of sessionkit", directory)
     assert os.listdir(directory / "clicks") == ["diary.txt"]
     (directory / "empty").mkdir()
     opened(directory, name="empty").close()
@@ -637,8 +638,7 @@ def test_a_store_full_of_pickles_is_opened_harmlessly(directory: Path) -> None:
     for key in (*keys, "text", 1):
         pickled[key] = Attack()
     pickled.close()
-    with pytest.raises(StoreCorrupted, match="no file STORE"):
-        opened(directory, name="pickled")
+    refused(StoreCorrupted, "no file STORE", directory, name="pickled")
     shutil.copy(directory / "clicks" / "STORE", directory / "pickled" / "STORE")
     with pytest.raises(StoreCorrupted):
         opened(directory, name="pickled")
@@ -665,17 +665,12 @@ def test_what_is_changed_while_it_is_closed_is_noticed(directory: Path) -> None:
     filled(directory, [("ada", 5, 9)]).close()
     rows = directory / "clicks" / "rows"
     (rows / "000999.log").write_bytes(b"")
-    with pytest.raises(
-        StoreCorrupted, match=r"000999.log was not there since the store was closed; nothing was deleted"
-    ):
-        opened(directory)
+    refused(StoreCorrupted, r"000999.log was not there since the store was closed; nothing was deleted", directory)
     (rows / "000999.log").unlink()
     (rows / "IDENTITY").write_bytes(b"other")
-    with pytest.raises(StoreCorrupted, match="IDENTITY was changed since the store was closed"):
-        opened(directory)
+    refused(StoreCorrupted, "IDENTITY was changed since the store was closed", directory)
     (rows / "IDENTITY").unlink()
-    with pytest.raises(StoreCorrupted, match="IDENTITY is missing since the store was closed"):
-        opened(directory)
+    refused(StoreCorrupted, "IDENTITY is missing since the store was closed", directory)
 
 
 def test_a_damaged_block_is_noticed_by_every_scan(directory: Path) -> None:
@@ -707,16 +702,10 @@ def test_a_store_that_was_not_closed_is_tried_elsewhere_first(directory: Path) -
     (manifest,) = (directory / "clicks" / "rows").glob("MANIFEST-*")
     whole = manifest.read_bytes()
     manifest.write_bytes(whole[:6] + bytes([whole[6] ^ 4]) + whole[7:])  # here RocksDB would read for ever
-    with pytest.raises(
-        StoreCorrupted, match=r"got it was not closed, and MANIFEST-\d+ is damaged at byte 0; nothing was"
-    ):
-        opened(directory)
+    refused(StoreCorrupted, r"got it was not closed, and MANIFEST-\d+ is damaged at byte 0; nothing was", directory)
     manifest.write_bytes(whole)
     (directory / "clicks" / "rows" / "CURRENT").write_bytes(b"MANIFEST-999999\n")
-    with pytest.raises(
-        StoreCorrupted, match=r"store 'clicks' is damaged; got .*\(it was not closed\); .* read the source"
-    ):
-        opened(directory)
+    refused(StoreCorrupted, r"store 'clicks' is damaged; got .*\(it was not closed\); .* read the source", directory)
 
 
 @pytest.mark.parametrize("aggregate", [object(), {1: 2}, 2**63, "\ud800", np.array([1])])
@@ -883,8 +872,7 @@ def test_rows_that_cannot_be(directory: Path) -> None:
         with pytest.raises(StoreCorrupted, match="a stored key cannot be read"):
             list(store.fetch(None, None))
         del rdict[HEADER]
-    with pytest.raises(StoreCorrupted, match="it has no header"):
-        opened(directory, time_ordered=True)
+    refused(StoreCorrupted, "it has no header", directory, time_ordered=True)
 
 
 def test_the_trial_of_a_folder(directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -913,12 +901,10 @@ def test_a_trial_that_does_not_end(directory: Path, monkeypatch: pytest.MonkeyPa
     done = subprocess.CompletedProcess
     for telling, run in outcomes.items():
         monkeypatch.setattr(subprocess, "run", lambda command, run=run, **o: with_output(run(command, **o)))
-        with pytest.raises(StoreCorrupted, match=telling):
-            opened(directory)
+        refused(StoreCorrupted, telling, directory)
     refuses = with_output(done([], 3, b"IO error: No space left on device: While appending"))
     monkeypatch.setattr(subprocess, "run", lambda command, **o: refuses)
-    with pytest.raises(StoreFailed, match="store 'clicks' cannot be read or written; got IO error: No space left"):
-        opened(directory)
+    refused(StoreFailed, "store 'clicks' cannot be read or written; got IO error: No space left", directory)
 
 
 def with_output(done: Any) -> Any:
@@ -949,14 +935,12 @@ def test_a_disk_that_refuses(directory: Path, monkeypatch: pytest.MonkeyPatch) -
     replace = Path.replace
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", lambda self, to: full() if self.is_dir() else replace(self, to))
-        with pytest.raises(StoreFailed, match=r"store 'clicks' cannot be made; got .*No space left on device"):
-            opened(directory)
+        refused(StoreFailed, r"store 'clicks' cannot be made; got .*No space left on device", directory)
     assert os.listdir(directory) == []
     filled(directory, [("ada", 5, 9)]).close()
     with monkeypatch.context() as patch:
         patch.setattr(folder, "_sync_folder", full)
-        with pytest.raises(StoreFailed, match=r"store 'clicks' cannot be opened; got .*No space left on device"):
-            opened(directory)
+        refused(StoreFailed, r"store 'clicks' cannot be opened; got .*No space left on device", directory)
     with opened(directory) as store:
         monkeypatch.setattr(folder, "_write_file", full)
     assert not (directory / "clicks" / "CLOSED").exists()  # no room for the seal: opened as after a crash
@@ -974,8 +958,7 @@ def test_files_in_the_place_of_folders(directory: Path) -> None:
         else:
             there.unlink()
             there.mkdir()
-        with pytest.raises(StoreCorrupted, match=r"rows is not a folder|no file STORE|CLOSED is not a plain file"):
-            opened(directory, name=place)
+        refused(StoreCorrupted, r"rows is not a folder|no file STORE|CLOSED is not a plain file", directory, name=place)
 
 
 SEALS = ["[1, 2]", "7", "null", '"rows"', "{", "[" * 100_000, '{"CURRENT": 5}', "nan", "[]", "\ud800", "{}", "true"]
@@ -987,8 +970,7 @@ def test_a_seal_with_a_right_checksum_and_other_content(directory: Path, body: s
     filled(directory, [("ada", 5, 9)]).close()
     raw = body.encode("utf-8", errors="surrogatepass")
     (directory / "clicks" / "CLOSED").write_bytes(b"%08x " % zlib.crc32(raw) + raw)
-    with pytest.raises(StoreCorrupted, match=r"CLOSED is not a list of files|since the store was closed"):
-        opened(directory)
+    refused(StoreCorrupted, r"CLOSED is not a list of files|since the store was closed", directory)
 
 
 NO_ROOM = "No space left on device (os error 28)"
@@ -1008,18 +990,16 @@ def test_a_new_store_that_the_disk_refuses_is_not_called_damaged(
     for said in (NO_ROOM, "Corruption: half of a file was written", "File too large (os error 27)"):
         with monkeypatch.context() as patch:
             patch.setattr(strict, "open_strictly", refuses(said))
-            with pytest.raises(
-                StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; check the free space,"
-            ):
-                opened(directory)
+            refused(
+                StoreFailed, f"store 'clicks' cannot be made; got {re.escape(said)}; check the free space,", directory
+            )
         assert os.listdir(directory) == []
     filled(directory, [("ada", 5, 9)]).close()
     corruption = "Corruption: Can't access /000008.sst: IO error: While open a file for random read: "
     for said in (NO_ROOM, "Too many open files (os error 24)", corruption + "Too many open files"):
         with monkeypatch.context() as patch:
             patch.setattr(strict, "open_strictly", refuses(said))
-            with pytest.raises(StoreFailed, match="store 'clicks' cannot be read or written; got "):
-                opened(directory)
+            refused(StoreFailed, "store 'clicks' cannot be read or written; got ", directory)
     for said in ("No such file or directory (os error 2)", corruption + "No such file or directory"):
         with monkeypatch.context() as patch:
             patch.setattr(strict, "open_strictly", refuses(said))
