@@ -1,8 +1,10 @@
 """A plain example of each kind of window, and a plan over it, for tests that need no lengths of their own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.records.batch import RecordBatch, read_records
@@ -42,6 +44,12 @@ def plan_of(
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
 
 
+def table_of(rows: Sequence[tuple[Any, ...]], **types: pa.DataType | None) -> pa.Table:
+    """These rows as a table, of a column for each type; None is the type that the values have."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return pa.table(dict(zip(types, map(pa.array, columns, types.values()), strict=True)))
+
+
 def batch_of(*rows: tuple[str | None, int, int], first_offset: int = 0) -> RecordBatch:
     """Records by (key, time, partition), as the engine takes them."""
     types = {"key": object, "at": "int64", "partition": "int64"}
@@ -61,8 +69,6 @@ def every(word: str = "word", *, real_sum: str = "float sum", last: str = "last"
 
 def load_loops(kind: str) -> None:
     """The compiled loops of the plans that most tests run, for a kind of window; on a new machine it compiles them."""
-    import pyarrow as pa
-
     named = {"count": sk.count(), "total": sk.sum("n"), "least": sk.min("n"), "most": sk.max("n"), "mean": sk.mean("x")}
     table = pa.table({"key": ["a", "b", "a"], "at": [0, 5, 100], "n": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
     for strategy in ("on_window_update", "on_window_close"):

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from tests import kinds
 from tests.deployments import run_by
 from tests.interpreted import fewer
 from tests.kinds import plan_of
@@ -31,14 +32,8 @@ laws = settings(max_examples=fewer(100))
 
 def table_of(rows: Rows) -> pa.Table:
     """The records with their numbers as values, so that a list of values says which records a window holds."""
-    keys, times = ([row[place] for row in rows] for place in range(2))
-    numbers = list(range(len(rows)))
-    columns = {
-        "key": pa.array(keys, pa.string()),
-        "time": pa.array(times, pa.int64()),
-        "number": pa.array(numbers, pa.int64()),
-    }
-    return pa.table({**columns, "offset": columns["number"]})
+    numbered = [(*row, number, number) for number, row in enumerate(rows)]
+    return kinds.table_of(numbered, key=pa.string(), time=pa.int64(), number=pa.int64(), offset=pa.int64())
 
 
 def plan_over(windows: Any, emit: str = "on_window_update") -> sk.Plan:

@@ -20,6 +20,7 @@ from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Merges, WindowColumns
 from sessionkit.windows.session import SessionWindows
+from tests.kinds import table_of
 
 WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=2)
 RETENTION_MS = 20
@@ -27,17 +28,14 @@ Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 Change = Callable[[Any], Any]
 
 
-def table_of(rows: list[Row]) -> pa.Table:
-    types = {"key": pa.string(), "time": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
-    columns = zip(*rows, strict=True) if rows else [()] * len(types)
-    return pa.table(dict(zip(types, map(pa.array, columns, types.values()), strict=True)))
+TYPES = {"key": pa.string(), "time": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
 
 
 def run(rows: list[Row], store: MemorySessionStore | None = None, windows: SessionWindows = WINDOWS) -> SessionTrace:
     source = Source(
         keys=("key",), timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop"
     )
-    retention, batch = max(RETENTION_MS, windows.close_lag_ms), read_records(table_of(rows), source, ())
+    retention, batch = max(RETENTION_MS, windows.close_lag_ms), read_records(table_of(rows, **TYPES), source, ())
     outcome = run_kernel(windows, {"n": count()}, batch, retention_ms=retention, store=store)
     if store is not None:
         commit(outcome, store, windows, retention)

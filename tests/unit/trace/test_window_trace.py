@@ -17,12 +17,13 @@ from sessionkit.errors import UnknownRecord
 from sessionkit.trace.window_trace import WindowTrace
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
+from tests.kinds import table_of
 from tests.unit.trace.test_trace import (
+    TYPES,
     Row,
     assert_named,
     closed_twice,
     every_broken,
-    table_of,
     with_column,
     with_derived,
     with_entry,
@@ -36,7 +37,7 @@ def run_of(windows: Any, rows: list[Row], store: Any = None) -> sk.Run:
     plan = sk.group_by_key(
         "key", timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop", times="ms"
     )
-    return plan.windowed_by(windows).count().run(table_of(rows), store=store)
+    return plan.windowed_by(windows).count().run(table_of(rows, **TYPES), store=store)
 
 
 def in_one_partition(windows: Any, rows: list[tuple[str, int]]) -> sk.Run:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from tests import kinds
 from tests.deployments import run_by
 from tests.kinds import in_ms, plan_of
 
@@ -25,10 +26,7 @@ FORGETS_ON_ZERO = sk.aggregation(
 
 
 def table_of(rows: list[Row]) -> pa.Table:
-    keys, times, values = ([row[place] for row in rows] for place in range(3))
-    return pa.table(
-        {"key": pa.array(keys, pa.string()), "time": pa.array(times, pa.int64()), "v": pa.array(values, pa.int64())}
-    )
+    return kinds.table_of(rows, key=pa.string(), time=pa.int64(), v=pa.int64())
 
 
 def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.Plan:

@@ -11,18 +11,13 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from tests.deployments import A_SESSION, A_WINDOW, run_deployed
+from tests.kinds import table_of
 
 
 def _run(windows: Any, rows: list[tuple[str, int]], *, emit: str = "on_window_update", **options: Any) -> sk.Run:
     partitions = options.pop("partitions", [0] * len(rows))
-    table = pa.table(
-        {
-            "key": [key for key, _ in rows],
-            "time": pa.array([time for _, time in rows], pa.int64()),
-            "partition": pa.array(partitions, pa.int64()),
-            "offset": pa.array(range(len(rows)), pa.int64()),
-        }
-    )
+    placed = [(*row, partition, offset) for offset, (row, partition) in enumerate(zip(rows, partitions, strict=True))]
+    table = table_of(placed, key=None, time=pa.int64(), partition=pa.int64(), offset=pa.int64())
     plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", offset="offset", times="ms")
     return run_deployed(plan.windowed_by(windows).emit(emit).aggregate(n=sk.count()), table, **options)
 

@@ -13,6 +13,7 @@ import sessionkit as sk
 from sessionkit.errors import UnknownRecord
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
+from tests.kinds import table_of
 from tests.unit.views.explain.numbered import numbered
 
 MINUTE = 60_000
@@ -24,14 +25,8 @@ BOB_MOVED = (
 
 def run_of(windows: Any, rows: list[tuple[str | None, int | None]], unit_ms: int = MINUTE) -> sk.Run:
     """The run of records (user, time in minutes, or in units of `unit_ms`)."""
-    times = [None if at is None else at * unit_ms for _, at in rows]
-    table = pa.table(
-        {
-            "user": pa.array([user for user, _ in rows], pa.string()),
-            "at": pa.array(times, pa.int64()),
-            "v": [1] * len(rows),
-        }
-    )
+    timed = [(user, None if at is None else at * unit_ms, 1) for user, at in rows]
+    table = table_of(timed, user=pa.string(), at=pa.int64(), v=pa.int64())
     return PLAN.windowed_by(windows).aggregate(total=sk.sum("v")).run(table)
 
 
