@@ -63,6 +63,11 @@ def used(store: Any) -> str:
     return " ".join(cache._by_place[at].stored.aggregate for at in cache._by_use)
 
 
+def read(store: Any, found: Any) -> tuple[str, str]:
+    """(what is found, what is cached then)."""
+    return names(found), used(store)
+
+
 # ---- what is read
 
 
@@ -134,48 +139,35 @@ def test_in_order_of_time_a_read_of_a_key_uses_all_keys_up_to_the_first_entry_be
     with cached_windows(tmp_path, "by time") as store:
         put(store, "b22", "a12", "a9", "a7", "b3", "a5", "a1")
         assert used(store) == "b22 a12 a9 a7 b3 a5 a1"
-        assert names(store.fetch("a", 2, 5)) == "a5"
-        assert used(store) == "b22 a12 a9 a1 b3 a5 a7"
-        assert names(store.backward_fetch("a", 5, 8)) == "a7 a5"
-        assert used(store) == "b22 a12 a1 a9 a7 a5 b3"
+        assert read(store, store.fetch("a", 2, 5)) == ("a5", "b22 a12 a9 a1 b3 a5 a7")
+        assert read(store, store.backward_fetch("a", 5, 8)) == ("a7 a5", "b22 a12 a1 a9 a7 a5 b3")
 
 
 def test_in_order_of_time_a_read_uses_nothing_in_segments_behind_its_times(tmp_path: Path) -> None:
     with cached_windows(tmp_path, "by time") as store:
         put(store, "b22", "a12", "a9", "a7", "a1")
-        assert names(store.fetch("a", 8, 15)) == "a9 a12"
-        assert used(store) == "b22 a7 a1 a9 a12"
-        assert names(store.backward_fetch("a", 8, 15)) == "a12 a9"
-        assert used(store) == "b22 a1 a12 a9 a7"
-        assert names(store.backward_fetch("b", 20, 10**12)) == "b22"
-        assert used(store) == "a1 a12 a9 a7 b22"
-        assert names(store.fetch("a", 10, 19)) == "a12"
-        assert used(store) == "a1 a9 a7 b22 a12"
-        assert names(store.fetch_all(10, 10)) == ""
-        assert used(store) == "a1 a9 a7 b22 a12"
+        assert read(store, store.fetch("a", 8, 15)) == ("a9 a12", "b22 a7 a1 a9 a12")
+        assert read(store, store.backward_fetch("a", 8, 15)) == ("a12 a9", "b22 a1 a12 a9 a7")
+        assert read(store, store.backward_fetch("b", 20, 10**12)) == ("b22", "a1 a12 a9 a7 b22")
+        assert read(store, store.fetch("a", 10, 19)) == ("a12", "a1 a9 a7 b22 a12")
+        assert read(store, store.fetch_all(10, 10)) == ("", "a1 a9 a7 b22 a12")
 
 
 def test_in_order_of_keys_a_read_of_a_key_uses_its_entries_alone(tmp_path: Path) -> None:
     """Backward all from the beginning of the first segment on."""
     with cached_windows(tmp_path, "ordinary") as store:
         put(store, "b22", "a12", "a1", "a9", "a7", "b3", "a5")
-        assert names(store.fetch("a", 2, 7)) == "a5 a7"
-        assert used(store) == "b22 a12 a1 a9 b3 a5 a7"
-        assert names(store.fetch("a", 9, 12)) == "a9 a12"
-        assert used(store) == "b22 a1 b3 a5 a7 a9 a12"
-        assert names(store.backward_fetch("a", 6, 8)) == "a7"
-        assert used(store) == "b22 b3 a9 a12 a7 a5 a1"
-        assert names(store.backward_fetch("a", 9, 11)) == "a9"
-        assert used(store) == "b22 b3 a12 a9 a7 a5 a1"
+        assert read(store, store.fetch("a", 2, 7)) == ("a5 a7", "b22 a12 a1 a9 b3 a5 a7")
+        assert read(store, store.fetch("a", 9, 12)) == ("a9 a12", "b22 a1 b3 a5 a7 a9 a12")
+        assert read(store, store.backward_fetch("a", 6, 8)) == ("a7", "b22 b3 a9 a12 a7 a5 a1")
+        assert read(store, store.backward_fetch("a", 9, 11)) == ("a9", "b22 b3 a12 a9 a7 a5 a1")
 
 
 def test_in_order_of_keys_a_read_of_a_range_of_keys_uses_its_segments_whole(tmp_path: Path) -> None:
     with cached_windows(tmp_path, "ordinary") as store:
         put(store, "b22", "c9", "a12", "b3", "a5")
-        assert names(store.fetch_in_keys("b", "c", 4, 9)) == "c9"
-        assert used(store) == "b22 a12 a5 b3 c9"
-        assert names(store.backward_fetch_in_keys("a", "b", 10, 11)) == ""
-        assert used(store) == "b22 a5 b3 c9 a12"
+        assert read(store, store.fetch_in_keys("b", "c", 4, 9)) == ("c9", "b22 a12 a5 b3 c9")
+        assert read(store, store.backward_fetch_in_keys("a", "b", 10, 11)) == ("", "b22 a5 b3 c9 a12")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -190,20 +182,19 @@ def test_the_first_segment_is_that_of_time_0(tmp_path: Path, form: str) -> None:
 def test_a_read_of_a_keys_sessions_uses_its_entries_from_the_first_end_on(tmp_path: Path) -> None:
     with cached_sessions(tmp_path) as store:
         put(store, "a21-25", "b0-6", "a11-14", "a3-8", "a0-5")
-        assert names(store.find_sessions("a", 6, 12)) == "a3-8 a11-14"
-        assert used(store) == "b0-6 a0-5 a3-8 a11-14 a21-25"
-        assert names(store.backward_find_sessions("a", 5, 12)) == "a11-14 a3-8 a0-5"
-        assert used(store) == "b0-6 a21-25 a11-14 a3-8 a0-5"
-        assert names(store.find_sessions("a", 15, 30)) == "a21-25"
-        assert used(store) == "b0-6 a11-14 a3-8 a0-5 a21-25"
+        assert read(store, store.find_sessions("a", 6, 12)) == ("a3-8 a11-14", "b0-6 a0-5 a3-8 a11-14 a21-25")
+        assert read(store, store.backward_find_sessions("a", 5, 12)) == (
+            "a11-14 a3-8 a0-5",
+            "b0-6 a21-25 a11-14 a3-8 a0-5",
+        )
+        assert read(store, store.find_sessions("a", 15, 30)) == ("a21-25", "b0-6 a11-14 a3-8 a0-5 a21-25")
 
 
 def test_a_session_that_ends_with_its_segment_is_used_if_it_starts_in_time(tmp_path: Path) -> None:
     """Where it ends before, its start is not asked."""
     with cached_sessions(tmp_path) as store:
         put(store, "a5-9", "a5-8", "a4-9", "b0-0")
-        assert names(store.find_sessions("a", 0, 4)) == "a4-9"
-        assert used(store) == "a5-9 b0-0 a5-8 a4-9"
+        assert read(store, store.find_sessions("a", 0, 4)) == ("a4-9", "a5-9 b0-0 a5-8 a4-9")
 
 
 @pytest.mark.parametrize("way", ["", "backward_"])

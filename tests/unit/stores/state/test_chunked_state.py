@@ -27,6 +27,14 @@ def put(state: ChunkedState, *names: str) -> Change:
     return state.seal()
 
 
+def in_chunks(count: int, size: int) -> tuple[ChunkedState, list[str]]:
+    """A state of so many keys, with chunks of this size, and their names."""
+    state, names = ChunkedState("sessions", 0), [f"key {number}" for number in range(count)]
+    for first in range(0, count, size):
+        assert put(state, *names[first : first + size]).forgotten == ()
+    return state, names
+
+
 def rows_in(chunk: Chunk) -> list[Any]:
     table: pa.Table = chunks._of_bytes(chunk.rows)
     return table["key"].to_pylist() if table.num_columns else []
@@ -130,10 +138,7 @@ def test_old_chunks_are_written_anew_when_a_third_of_all_rows_is_gone(monkeypatc
 def test_no_more_chunks_are_written_anew_than_have_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six of two rows, of which one is gone: without the oldest five 19 rows are written for 12 windows."""
     monkeypatch.setattr(chunks, "MOVED_ROWS", 1)
-    state = ChunkedState("sessions", 0)
-    names = [f"key {number}" for number in range(12)]
-    for first in range(0, 12, 2):
-        assert put(state, *names[first : first + 2]).forgotten == ()
+    state, names = in_chunks(12, 2)
     assert put(state, *names[1::2]).forgotten == ()
     assert put(state, *names[1::2]).forgotten == (0, 1, 2, 3, 4)
     assert sum(state._written.values()) == 2 + 6 + 6 + 5
@@ -145,10 +150,7 @@ def test_as_many_rows_are_moved_at_a_time_as_are_new(
 ) -> None:
     """Each of the four chunks has three that live: six new ones allow two of them."""
     monkeypatch.setattr(chunks, "MOVED_ROWS", 1)
-    state = ChunkedState("sessions", 0)
-    names = [f"key {number}" for number in range(16)]
-    for first in range(0, 16, 4):
-        assert put(state, *names[first : first + 4]).forgotten == ()
+    state, names = in_chunks(16, 4)
     for _ in range(2):
         assert put(state, *names[3::4]).forgotten == ()
     assert put(state, *names[3::4], *added).forgotten == forgotten

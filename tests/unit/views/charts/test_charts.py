@@ -618,15 +618,20 @@ def hostile_figures() -> Iterator[go.Figure]:
     yield lanes(trace, WINDOWS, clock=HOSTILE[0])
 
 
+def assert_harmless(figure: go.Figure) -> None:
+    """What is in the data is never part of a template, and no markup."""
+    written = figure.to_json()
+    for bad in ("<img", "<script", "</script", r"$\\href", "javascript:alert(1)}{x}$", "\x00"):
+        assert bad not in written
+    for drawn in json.loads(written)["data"]:
+        assert drawn.get("hovertemplate") in (None, "%{hovertext}<extra></extra>")
+        assert "texttemplate" not in drawn
+
+
 @pytest.mark.slow
 def test_hostile_keys_are_text() -> None:
     for figure in hostile_figures():
-        written = figure.to_json()
-        for bad in ("<img", "<script", "</script", r"$\\href", "javascript:alert(1)}{x}$", "\x00"):
-            assert bad not in written
-        for drawn in json.loads(written)["data"]:
-            assert drawn.get("hovertemplate") in (None, "%{hovertext}<extra></extra>")
-            assert "texttemplate" not in drawn
+        assert_harmless(figure)
         page = figure.to_html(include_plotlyjs=False)
         assert "<img" not in page and page.count("<script") == page.count("</script>")
 
