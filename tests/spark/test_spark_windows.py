@@ -9,7 +9,6 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import NotBuilt
-from sessionkit.steps import job
 from tests.spark.common import STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
 from tests.spark.test_spark_batch import assert_alike, assert_same
 
@@ -33,10 +32,8 @@ def assert_all_views(run: SparkRun, local: sk.Run) -> None:
 @pytest.mark.parametrize(
     ("kind", "partitions"), [("hopping", 1), ("tumbling", 2), ("sliding", 2), ("hopping", 7), ("sliding", 7)]
 )
-def test_every_view_is_the_local_one(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int
-) -> None:
-    monkeypatch.setattr(job, "STEP_RECORDS", 90)
+@pytest.mark.usefixtures("small_steps")
+def test_every_view_is_the_local_one(spark: SparkSession, kind: str, partitions: int) -> None:
     plan = plan_of(WINDOWS[kind], STRATEGIES[partitions % 2])
     table = records(partitions)
     local = plan.run(table)

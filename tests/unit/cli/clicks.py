@@ -15,6 +15,7 @@ ada,2024-07-01 01:30:00,2
 bob,2024-07-01 00:15:00,7
 """
 COLUMNS = ["--by", "user", "--at", "at"]
+Capture = pytest.CaptureFixture[str]
 
 
 def write_clicks(folder: Path, text: str = CLICKS) -> Path:
@@ -23,7 +24,7 @@ def write_clicks(folder: Path, text: str = CLICKS) -> Path:
     return file
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> str:
+def printed(capsys: Capture, *arguments: object, status: int = 0) -> str:
     capsys.readouterr()
     done = main([str(each) for each in arguments])
     shown = capsys.readouterr()
@@ -31,7 +32,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: object, status: int 
     return shown.out
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def refused(capsys: Capture, *arguments: object) -> str:
     """The one line with which a command ends that cannot go on."""
     capsys.readouterr()
     assert main([str(each) for each in arguments]) == 2

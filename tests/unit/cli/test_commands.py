@@ -13,6 +13,7 @@ from sessionkit.records.samples import sample_path
 from sessionkit.report import job
 from sessionkit.report.job import Report
 from sessionkit.report.spark_job import for_spark
+from tests.unit.cli.clicks import Capture
 
 TIMES = ["--timestamp", "at", "--unit", "ms", "--gap", "30m", "--grace", "5m"]
 CLICKS = pa.table(
@@ -78,7 +79,7 @@ def times_beside(options: list[str]) -> list[str]:
     return [word for name, value in pairs if name not in named for word in (name, value)]
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refusal(capsys: Capture, *arguments: str) -> str:
     """The one line on stderr with which the command ends, at status 2."""
     capsys.readouterr()
     assert main(arguments) == 2
@@ -169,7 +170,7 @@ def test_the_demo_is_the_flights(calls: list[Report], tmp_path: Path) -> None:
 
 
 def test_a_parquet_file_with_both_columns_is_left_to_spark(
-    calls: list[Report], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    calls: list[Report], tmp_path: Path, capsys: Capture
 ) -> None:
     file = parquet(tmp_path, **PLACES)
     call = asked(calls, file, "--key", "user", *TIMES, "--spark")
@@ -237,7 +238,7 @@ def test_types_of_columns(calls: list[Report], tmp_path: Path, given: str) -> No
 
 
 def test_without_a_grace_the_smallest_round_one_that_keeps_all_is_taken(
-    calls: list[Report], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    calls: list[Report], tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "clicks.csv"
     minutes = [0, 90, 10]  # the last comes 80 minutes late, 50 more than the gap
@@ -295,7 +296,7 @@ def test_times_without_a_zone_are_utc_and_that_is_said(calls: list[Report], tmp_
 )
 @pytest.mark.parametrize(("kind", "engine"), [("parquet", ["--spark"]), ("csv", ["--spark"]), ("csv", [])])
 def test_refused_before_anything_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, engine: list[str], options: list[str], telling: str
+    tmp_path: Path, capsys: Capture, kind: str, engine: list[str], options: list[str], telling: str
 ) -> None:
     file = parquet(tmp_path)
     if kind == "csv":
@@ -320,7 +321,7 @@ def test_refused_before_anything_is_written(
     ],
 )
 def test_files_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, telling: str
+    tmp_path: Path, capsys: Capture, name: str, content: bytes | None, telling: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -329,7 +330,7 @@ def test_files_that_cannot_be_read(
 
 
 @pytest.mark.usefixtures("no_spark")
-def test_a_column_that_is_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_that_is_there_twice(tmp_path: Path, capsys: Capture) -> None:
     twice = pa.Table.from_arrays([*CLICKS.columns, CLICKS["user"]], names=[*CLICKS.column_names, "user"])
     pq.write_table(twice, tmp_path / "clicks.parquet")
     line = refusal(capsys, "report", str(tmp_path / "clicks.parquet"), "--key", "user", *TIMES)
@@ -345,12 +346,12 @@ def test_a_column_that_is_there_twice(tmp_path: Path, capsys: pytest.CaptureFixt
         (["info", "a.csv", "--key", "user"], "No such option: --key"),
     ],
 )
-def test_what_is_no_command(arguments: list[str], telling: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_command(arguments: list[str], telling: str, capsys: Capture) -> None:
     assert refusal(capsys, *arguments).startswith(telling)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
-def test_the_commands_are_listed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_are_listed(arguments: list[str], capsys: Capture) -> None:
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "Session windows, and others, as Kafka Streams computes them" in shown
@@ -360,7 +361,7 @@ def test_the_commands_are_listed(arguments: list[str], capsys: pytest.CaptureFix
 # ---- progress
 
 
-def test_a_step_is_said_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_is_said_when_it_begins(capsys: Capture) -> None:
     progress = job.Progress()
     progress("reading")
     assert re.fullmatch(r"\[ *\d\.\d s\] reading\n", capsys.readouterr().out)
@@ -369,7 +370,7 @@ def test_a_step_is_said_when_it_begins(capsys: pytest.CaptureFixture[str]) -> No
 # ---- before Spark starts
 
 
-def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: Capture) -> None:
     taken = tmp_path / "taken"
     taken.touch()
     said = refusal(capsys, "demo", "--out", str(taken))
@@ -380,9 +381,7 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes", "keys.csv", "report.html", "thesis.tex"])
-def test_files_of_the_users_are_refused(
-    no_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
-) -> None:
+def test_files_of_the_users_are_refused(no_spark: None, tmp_path: Path, capsys: Capture, place: str) -> None:
     """A report of another run, and what somebody put into the folders of a former one, went without a word."""
     mine = tmp_path / place
     mine.parent.mkdir(parents=True, exist_ok=True)
@@ -401,7 +400,7 @@ def test_files_of_the_users_are_refused(
 
 @pytest.mark.parametrize("command", [["demo"], ["report", "none.csv", "--key", "user", *TIMES]], ids=["demo", "report"])
 def test_spark_without_pyspark_is_refused_before_anything_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: list[str]
 ) -> None:
     monkeypatch.setattr("sessionkit.spark.session.find_spec", lambda name: None)
     said = refusal(capsys, *command, "--out", str(tmp_path / "out"), "--spark")
@@ -409,7 +408,7 @@ def test_spark_without_pyspark_is_refused_before_anything_is_read(
     assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit-streams[spark]'")
 
 
-def test_the_format_of_times_is_not_that_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_format_of_times_is_not_that_of_tables(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "clicks.csv").write_text("user,at\nada,01/02/2024\n", encoding="utf-8")
     given = ["report", str(tmp_path / "clicks.csv"), "--by", "user", "--at", "at", "--gap", "30m"]
     assert main([*given, "--format", "%d/%m/%Y", "--out", str(tmp_path / "out")]) == 2

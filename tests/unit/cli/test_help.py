@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionkit.cli.commands import COMMANDS, main
-from tests.unit.cli.clicks import printed, write_clicks
+from tests.unit.cli.clicks import Capture, printed, write_clicks
 
 
 def examples(shown: str) -> list[str]:
@@ -18,7 +18,7 @@ def examples(shown: str) -> list[str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_help_has_examples_that_run_as_they_stand(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)

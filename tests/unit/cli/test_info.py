@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sessionkit.cli.commands import main
-from tests.unit.cli.clicks import CLICKS, printed, refused, write_clicks
+from tests.unit.cli.clicks import CLICKS, Capture, printed, refused, write_clicks
 
 ROWS = CLICKS.partition("\n")[2]
 
@@ -19,7 +19,7 @@ def proposed(shown: str) -> list[str]:
     return shlex.split(shown.splitlines()[-1])[1:]
 
 
-def test_a_file_without_names_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_names_is_noticed(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, ROWS)
     assert main(["info", str(file)]) == 0
     shown = capsys.readouterr()
@@ -35,14 +35,14 @@ def test_a_file_without_names_is_noticed(tmp_path: Path, capsys: pytest.CaptureF
     )
 
 
-def test_the_separator_that_was_given_is_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_separator_that_was_given_is_proposed(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, CLICKS.replace(",", "~"))
     command = proposed(printed(capsys, "info", file, "--separator", "~"))
     assert command[2:4] == ["--separator", "~"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
 
 
-def test_empty_texts_are_missing_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_texts_are_missing_keys(tmp_path: Path, capsys: Capture) -> None:
     shown = printed(
         capsys, "info", write_clicks(tmp_path, CLICKS + ',2024-07-01 02:00:00,1\n"",2024-07-01 02:00:00,1\n')
     )
@@ -50,28 +50,26 @@ def test_empty_texts_are_missing_keys(tmp_path: Path, capsys: pytest.CaptureFixt
     assert line.split()[2] == "1"  # the one in quotes is the empty text
 
 
-def test_no_constant_is_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_constant_is_proposed(tmp_path: Path, capsys: Capture) -> None:
     lines = ["loaded,site,user,at", *(f"2024-05-05,x,{'ab'[n % 2]},2024-05-01 00:0{n}:00" for n in range(8))]
     shown = printed(capsys, "info", write_clicks(tmp_path, "\n".join(lines) + "\n"))
     assert "no event time: it is the same in all rows" in shown and "no key: it has one value" in shown
     assert proposed(shown)[2:6] == ["--key", "user", "--timestamp", "at"]
 
 
-def test_a_time_that_needs_a_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_that_needs_a_format(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user,at\nada,01/02/2024 10:00\nada,01/02/2024 10:01\n")
     assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"' in printed(capsys, "info", file)
 
 
-def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30)))
     command = proposed(printed(capsys, "info", write_clicks(tmp_path, "user,at\n" + rows)))
     assert command[2:8] == ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
 
 
-def test_a_log_of_a_web_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_of_a_web_server(tmp_path: Path, capsys: Capture) -> None:
     line = '{} - - [29/Jan/2024:16:0{}:00 +0200] "GET /?a=1;b=2 HTTP/1.1" 200 5{} "-" "Mozilla/5.0 (X11; Linux, x)"\n'
     file = tmp_path / "access.log"
     file.write_text("".join(line.format(f"10.0.0.{1 + n % 2}", n, n) for n in range(6)), encoding="utf-8")
@@ -88,7 +86,7 @@ def test_a_log_of_a_web_server(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "c5 holds the zone of c4, which changes: join them first" in shown and "--timezone" not in shown
 
 
-def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "clicks.jsonl"
     at = [f"2024-07-01T00:0{n}:00Z" for n in range(6)]
     rows: list[dict[str, Any]] = [{"meta": {"ts": each, "by": {"user": "ab"[n % 2]}}} for n, each in enumerate(at)]
@@ -106,7 +104,7 @@ def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, caps
     assert main([*command, "--out", str(tmp_path / "other")]) == 0
 
 
-def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "clicks.jsonl"
     file.write_text('{"by": {"{id}": "a"}, "at": "2024-07-01T00:00:00Z"}\n', encoding="utf-8")
     said = refused(capsys, "report", file, "--by", "{id}", "--at", "at", "--gap", "30m", "--out", tmp_path / "out")
@@ -114,9 +112,7 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
-def test_the_event_time_comes_before_the_arrival(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arrival: str
-) -> None:
+def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture, arrival: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},2024-07-01 00:0{n}:05,2024-07-01 00:0{n ^ 1}:00\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, f"user,{arrival},event_time\n{rows}"))
     assert proposed(shown)[4:6] == ["--timestamp", "event_time"]
@@ -133,9 +129,7 @@ def test_the_event_time_comes_before_the_arrival(
         (["1969-01-01 00:00:00"], "Without a time in at: 1 row ('1969-01-01 00:00:00'), which"),
     ],
 )
-def test_texts_that_are_no_times_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], texts: list[str], said: str
-) -> None:
+def test_texts_that_are_no_times_are_named(tmp_path: Path, capsys: Capture, texts: list[str], said: str) -> None:
     bad = "".join(f"ada,{text},1\n" for text in texts)
     shown = printed(capsys, "info", write_clicks(tmp_path, CLICKS + bad))
     assert said in shown
@@ -144,7 +138,7 @@ def test_texts_that_are_no_times_are_named(
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
 
 
-def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},2024-07-0{1 + n // 3},00:0{n}:00\n" for n in range(6))
     file = write_clicks(tmp_path, "user,day,clock\n" + rows)
     shown = printed(capsys, "info", file)
@@ -155,20 +149,20 @@ def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: pytest.C
     assert proposed(printed(capsys, "info", file))[4:6] == ["--timestamp", "at"]
 
 
-def test_seconds_with_a_fraction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_seconds_with_a_fraction(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user,at\n" + "".join(f"{'ab'[n % 2]},{1736035216.123 + n}\n" for n in range(6)))
     way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with --unit ms"""
     assert way in printed(capsys, "info", file)
     assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
 
 
-def test_a_separator_that_the_file_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_separator_that_the_file_does_not_have(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user;at\nada;2024-07-01 00:10:00\nada;2024-07-01 00:12:00\n")
     assert main(["info", str(file), "--separator", ","]) == 0
     assert "leave out --separator: its first lines look as if parted by semicolons" in capsys.readouterr().err
 
 
-def test_a_decimal_comma_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_decimal_comma_is_told(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]};2024-07-01 00:0{n}:00;{n % 3},5\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, "user;at;heat\n" + rows))
     (line,) = [line for line in shown.splitlines() if line.startswith("  heat")]
@@ -180,15 +174,13 @@ def test_a_decimal_comma_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ["2026-01-01T10:0{}:00Z", "2026-01-01 10:0{}", "2026-01-0{}", "03.11.2025 08:0{}", "1767225600.{}", "176722560{}",
      "0{}:10:00", "2026-01-01T10:0{}:00+02:00"],
 )  # fmt: skip
-def test_a_first_line_with_any_kind_of_time_is_a_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], time: str
-) -> None:
+def test_a_first_line_with_any_kind_of_time_is_a_record(tmp_path: Path, capsys: Capture, time: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},{time.format(n)},{'true' if n else 'false'},2024\n" for n in range(1, 6))
     shown = printed(capsys, "info", write_clicks(tmp_path, rows))
     assert "5 rows, 4 columns" in shown and "  c2  " in shown
 
 
-def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "".join(f"ada,2026-01-01T10:0{n}:00Z\n" for n in range(4)))
     assert main(["sessionize", str(file), "--by", "ada", "--at", "2026-01-01T10:00:00Z", "--gap", "30m"]) == 0
     said = capsys.readouterr().err
@@ -196,7 +188,7 @@ def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: py
     assert "looks like a record; --no-header reads it as one" in said
 
 
-def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: Capture) -> None:
     ahead = [0, 0, 0, 10_800, *[0] * 6]
     rows = (f"g{g},{1767225600 + i * 60 + (i * 7 + g * 3) % 5 + ahead[g]}" for i in range(300) for g in range(10))
     shown = printed(capsys, "info", write_clicks(tmp_path, "\n".join(["g,ts", *rows])))
@@ -204,9 +196,7 @@ def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(("day", "clock"), [("03.11.25", "08:0{}"), ("2025-11-03", "8:0{}"), ("2025-11-0{}", "08:00")])
-def test_days_beside_times_of_day_as_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], day: str, clock: str
-) -> None:
+def test_days_beside_times_of_day_as_text(tmp_path: Path, capsys: Capture, day: str, clock: str) -> None:
     rows = [{"user": "ab"[n % 2], "day": day.format(n), "clock": clock.format(n)} for n in range(1, 7)]
     way = "df['at'] = df['day'].astype(str) + ' ' + df['clock'].astype(str)"
     lines = tmp_path / "clicks.jsonl"
@@ -216,7 +206,7 @@ def test_days_beside_times_of_day_as_text(
     assert printed(capsys, "info", tmp_path / "clicks.csv").splitlines()[-1].strip() == way
 
 
-def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},03.11.25 08:0{n}\n" for n in range(6))
     file = write_clicks(tmp_path, "user,at\n" + rows)
     assert '--time-format "%d.%m.%y %H:%M" or "%y.%m.%d %H:%M"' in printed(capsys, "info", file)
@@ -235,7 +225,7 @@ def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys
 @pytest.mark.parametrize("rests", [["INFO web started", "WARN db is slow"], ["up all of it", "conf libc6:amd64 2.35"],
                                    ["INFO a, b", "WARN c, d, e"]])  # fmt: skip
 def test_a_log_is_told_with_a_way_to_read_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str, end: int, rests: list[str]
+    tmp_path: Path, capsys: Capture, begin: str, end: int, rests: list[str]
 ) -> None:
     file = tmp_path / "dpkg.log"
     lines = [f"{begin.format(n)} {rests[n % 2]}{' x' * (n // 3)}\n" for n in range(6)]
@@ -253,7 +243,7 @@ def test_a_log_is_told_with_a_way_to_read_it(
     ]
 
 
-def test_a_file_of_one_sensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_one_sensor(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"s1,2025-11-03 08:0{n}:00,2{n}\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, "sensor,at,heat\n" + rows))
     assert "key: all rows are of one key" in shown
@@ -263,7 +253,7 @@ def test_a_file_of_one_sensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
 
 
-def test_days_as_numbers_are_proposed_with_their_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_days_as_numbers_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},2026010{n}\n" for n in range(1, 7))
     file = write_clicks(tmp_path, "user,day\n" + rows)
     command = proposed(printed(capsys, "info", file))
@@ -272,7 +262,7 @@ def test_days_as_numbers_are_proposed_with_their_format(tmp_path: Path, capsys: 
     assert '--time-format "%Y%m%d"' in refused(capsys, "sessionize", file, "--by", "user", "--at", "day", "--gap", "1d")
 
 
-def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"a,2026-05-10T0{n}:06:44+02:00\n" for n in range(6))
     file = write_clicks(tmp_path, "user,at\n" + rows)
     columns = ["--by", "user", "--at", "at", "--gap", "30m"]

@@ -11,7 +11,7 @@ from typer.main import get_command
 import sessionkit as sk
 from sessionkit.cli.commands import app, main
 from sessionkit.cli.options import columns_in
-from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
+from tests.unit.cli.clicks import COLUMNS, Capture, printed, refused, write_clicks
 
 VISITS = """\
 user,site,at
@@ -40,7 +40,7 @@ def test_which_options_take_several_values() -> None:
     ids=lambda each: each if isinstance(each, str) else each.name,
 )
 def test_an_option_given_twice_is_an_error_that_names_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, param: Any
+    tmp_path: Path, capsys: Capture, command: str, param: Any
 ) -> None:
     """The last of two was taken, and nothing said."""
     first, last = param.opts[0], param.opts[-1]
@@ -54,12 +54,12 @@ def test_an_option_given_twice_is_an_error_that_names_it(
     assert said.startswith(f"{'/'.join(param.opts)} takes one value; got {shown}; give it once; sessionkit {command}")
 
 
-def test_help_comes_before_any_complaint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_comes_before_any_complaint(capsys: Capture) -> None:
     assert "Example:" in printed(capsys, "report", "--gap", "1h", "--gap", "2h", "--help")
 
 
 @pytest.mark.parametrize("by", [["--by", "user", "--by", "site"], ["--key", "user,site"], ["--key=user", "--key=site"]])
-def test_several_key_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str], by: list[str]) -> None:
+def test_several_key_columns(tmp_path: Path, capsys: Capture, by: list[str]) -> None:
     """Only the last --by counted: one session where there are three."""
     file = write_clicks(tmp_path, VISITS)
     found = pd.read_csv(io.StringIO(printed(capsys, "sessionize", file, *by, "--at", "at", "--gap", "30m")))
@@ -78,13 +78,13 @@ def test_several_key_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     ],
 )
 def test_two_names_of_one_option_are_not_given_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, names: list[str], said: str
+    tmp_path: Path, capsys: Capture, command: str, names: list[str], said: str
 ) -> None:
     file = write_clicks(tmp_path, VISITS)
     assert refused(capsys, command, file, *names, "--gap", "30m").startswith(said)
 
 
-def test_a_column_has_one_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_has_one_type(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path)
     twice = ["--types", "user=string", "--types", "amount=int64,user=int64"]
     said = refused(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", *twice)

@@ -12,7 +12,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.cli.commands import main
 from tests.deployments import audit_deployed
-from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
+from tests.unit.cli.clicks import COLUMNS, Capture, printed, refused, write_clicks
 
 GAP = ["--gap", "30m", "--grace", "5m"]
 
@@ -25,7 +25,7 @@ def plan() -> sk.Plan:
 # ---- explain
 
 
-def test_explain_a_record_and_a_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_a_record_and_a_window(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path)
     run = plan().run(file)
     shown = printed(capsys, "explain", file, *COLUMNS, *GAP, "--offset", 4)
@@ -35,7 +35,7 @@ def test_explain_a_record_and_a_window(tmp_path: Path, capsys: pytest.CaptureFix
     assert shown == f"{run.explain(key='ada', window_start='2024-07-01 00:10')}\n"
 
 
-def test_explain_finds_keys_that_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_finds_keys_that_are_numbers(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "clicks.parquet"
     pd.DataFrame({"user": [7, 7], "at": [0, 1_000]}).to_parquet(file)
     options = ["--unit", "ms", *GAP, "--window-key", 7, "--window-start", "1970-01-01"]
@@ -43,7 +43,7 @@ def test_explain_finds_keys_that_are_numbers(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("options", [[], ["--offset", 1, "--window-key", "ada"], ["--window-key", "ada"]])
-def test_explain_takes_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[Any]) -> None:
+def test_explain_takes_one_thing(tmp_path: Path, capsys: Capture, options: list[Any]) -> None:
     said = refused(capsys, "explain", write_clicks(tmp_path), *COLUMNS, *GAP, *options)
     assert said.startswith("explain takes a record or a window")
     assert said.endswith("--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window")
@@ -52,7 +52,7 @@ def test_explain_takes_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[s
 # ---- suggest
 
 
-def test_suggest_a_gap_and_a_grace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggest_a_gap_and_a_grace(tmp_path: Path, capsys: Capture) -> None:
     random = np.random.default_rng(5)
     pauses = np.where(random.random(3_000) < 0.1, 36_000, 20) * random.uniform(0.5, 2, 3_000)
     records = pd.DataFrame({"user": "ada", "at": (pauses.cumsum() * 1_000).astype(np.int64)})
@@ -64,7 +64,7 @@ def test_suggest_a_gap_and_a_grace(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "A grace of 0 s keeps 100%" in shown
 
 
-def test_suggest_without_a_clear_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggest_without_a_clear_gap(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path)
     assert printed(capsys, "suggest", file, *COLUMNS).endswith("would also suggest a grace.\n")
     assert "A grace of 45 min keeps 100%" in printed(capsys, "suggest", file, *COLUMNS, "--gap", "30m")
@@ -75,7 +75,7 @@ def test_suggest_without_a_clear_gap(tmp_path: Path, capsys: pytest.CaptureFixtu
 LOSES = ["--emit", "on_window_close", "--store", "memory"]
 
 
-def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_in_words_and_as_json(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path)
     found = audit_deployed(plan().emit("on_window_close"), file, store="memory")
     assert printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES).splitlines() == found.words()
@@ -87,7 +87,7 @@ def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert told["recommended_retention_ms"] == found.recommended_retention_ms
 
 
-def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path)
     assert not audit_deployed(plan().emit("on_window_close"), file, store="memory").loses_nothing
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--fail-if-lost", status=1)
@@ -98,9 +98,7 @@ def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
 
 
-def test_audit_is_told_the_deployment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_is_told_the_deployment(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[sk.Deployment] = []
     real = sk.audit
 
@@ -124,7 +122,7 @@ def test_audit_is_told_the_deployment(
 
 
 def test_info_names_columns_order_span_and_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_clicks(tmp_path)
@@ -144,7 +142,7 @@ def test_info_names_columns_order_span_and_how_to_go_on(
     assert main(shlex.split(lines[-1])[1:]) == 0
 
 
-def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "my clicks.csv"
     rows = "".join(f"{second % 3},{1_720_000_000 - second}\n" for second in range(30))
     file.write_text(f"visitor id,seen\n{rows}", encoding="utf-8")
@@ -159,9 +157,7 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pyte
     assert "in the order of their times" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_rows_that_mostly_step_back_are_remarked_in_the_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_mostly_step_back_are_remarked_in_the_report(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"ada,{1_720_000_000 - 3_600 * hour}\n" for hour in range(100))
     file, out = write_clicks(tmp_path, f"user,at\n{rows}"), tmp_path / "out"
     shown = printed(capsys, "report", file, *COLUMNS, *GAP, "--unit", "s", "--out", out)
@@ -182,5 +178,5 @@ def test_rows_that_mostly_step_back_are_remarked_in_the_report(
         ("user,at\nada,2024-07-01\nbob,2024-07-02\nada,2024-07-03\nbob,2024-07-03\n", "--key user --timestamp at"),
     ],
 )
-def test_info_says_what_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, telling: str) -> None:
+def test_info_says_what_is_lacking(tmp_path: Path, capsys: Capture, text: str, telling: str) -> None:
     assert telling in printed(capsys, "info", write_clicks(tmp_path, text))

@@ -13,10 +13,10 @@ import pytest
 import sessionkit as sk
 from sessionkit.cli.commands import main
 from sessionkit.report import written
-from tests.unit.cli.clicks import CLICKS, COLUMNS, printed, refused, write_clicks
+from tests.unit.cli.clicks import CLICKS, COLUMNS, Capture, printed, refused, write_clicks
 
 
-def test_rows_are_printed_with_their_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_printed_with_their_sessions(tmp_path: Path, capsys: Capture) -> None:
     shown = printed(capsys, "sessionize", write_clicks(tmp_path), *COLUMNS, "--gap", "30m")
     found = pd.read_csv(io.StringIO(shown))
     rows = pd.read_csv(io.StringIO(CLICKS), parse_dates=["at"])
@@ -27,7 +27,7 @@ def test_rows_are_printed_with_their_sessions(tmp_path: Path, capsys: pytest.Cap
     assert pd.to_datetime(found["session_end"]).tolist() == expected["session_end"].tolist()
 
 
-def test_with_a_grace_rows_can_be_late(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_a_grace_rows_can_be_late(tmp_path: Path, capsys: Capture) -> None:
     options = ["--gap", "30m", "--grace", "5m"]
     found = pd.read_csv(io.StringIO(printed(capsys, "sessionize", write_clicks(tmp_path), *COLUMNS, *options)))
     assert found["late"].tolist() == [False] * 4 + [True]
@@ -35,7 +35,7 @@ def test_with_a_grace_rows_can_be_late(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("name", ["sessions.csv", "sessions.parquet"])
-def test_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_into_a_file(tmp_path: Path, capsys: Capture, name: str) -> None:
     file, out = write_clicks(tmp_path), tmp_path / name
     assert printed(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", "--out", out) == ""
     found = pd.read_csv(out) if out.suffix == ".csv" else pq.read_table(out).to_pandas()
@@ -51,7 +51,7 @@ def test_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: s
 @pytest.mark.parametrize("has_links", [True, False])
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
 def test_a_file_that_appears_meanwhile_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, overwrite: list[str],
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, overwrite: list[str],
     has_links: bool,
 ) -> None:  # fmt: skip
     """It was looked for first, and replaced later."""
@@ -91,16 +91,14 @@ def test_a_file_that_appears_meanwhile_is_kept(
         ("sessions.csv", ["--partition", "nowhere"], "column 'nowhere' is not in"),
     ],
 )
-def test_a_failure_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, options: list[str], telling: str
-) -> None:
+def test_a_failure_leaves_nothing(tmp_path: Path, capsys: Capture, out: str, options: list[str], telling: str) -> None:
     file = write_clicks(tmp_path)
     said = refused(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", "--out", tmp_path / out, *options)
     assert said.startswith(telling)
     assert [path.name for path in tmp_path.iterdir()] == ["clicks.csv"]
 
 
-def test_columns_that_csv_has_no_text_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_csv_has_no_text_for(tmp_path: Path, capsys: Capture) -> None:
     at = pa.array([0, 1_000], pa.timestamp("ms", "UTC"))
     columns = {"user": pa.array(["ada", "bob"]).dictionary_encode(), "at": at, "pages": [["a", "b"], None]}
     columns |= {"raw": pa.array([b"x", None], pa.large_binary()), "lasted": pa.array([5, None], pa.duration("ms"))}
@@ -130,7 +128,7 @@ def test_a_reader_that_has_had_enough(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.undo()
 
 
-def test_times_as_they_are_written_in_a_file_without_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_as_they_are_written_in_a_file_without_names(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "ada;01/02/2024 10:00\nada;01/02/2024 10:10\nada;01/02/2024 12:00\n")
     options = ["--by", "c1", "--at", "c2", "--gap", "30m", "--separator", ";", "--no-header"]
     shown = printed(capsys, "sessionize", file, *options, "--format", "%d/%m/%Y %H:%M", "--prefix", "my_")
@@ -144,7 +142,7 @@ def test_times_as_they_are_written_in_a_file_without_names(tmp_path: Path, capsy
     assert pd.read_csv(io.StringIO(shown))["session_rows"].tolist() == [2, 2]
 
 
-def test_what_was_recognised_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_recognised_is_said_once(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user,at\nada,[29/Nov/2017:06:58:55 +0100]\n")
     assert main(["sessionize", str(file), *COLUMNS, "--gap", "30m"]) == 0
     shown = capsys.readouterr()
@@ -155,7 +153,7 @@ def test_what_was_recognised_is_said_once(tmp_path: Path, capsys: pytest.Capture
     )
 
 
-def test_an_hour_that_clocks_show_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_hour_that_clocks_show_twice(tmp_path: Path, capsys: Capture) -> None:
     night = ["01:50", "02:10", "02:05", "03:00"]
     file = write_clicks(tmp_path, "user,at\n" + "".join(f"ada,2024-10-27 {time}:00\n" for time in night))
     options = [*COLUMNS, "--gap", "30m", "--timezone", "Europe/Berlin"]
@@ -165,7 +163,7 @@ def test_an_hour_that_clocks_show_twice(tmp_path: Path, capsys: pytest.CaptureFi
     assert pd.read_csv(io.StringIO(shown))["session_id"].tolist() == [0, 0, 1, 2]
 
 
-def test_a_dump_of_kcat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dump_of_kcat(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "dump.json").write_text(
         '{"topic":"t","partition":0,"offset":0,"ts":1719792000000,"key":"k","payload":"{\\"who\\":\\"ada\\",\\"n\\":3}"}\n'
         '{"topic":"t","partition":0,"offset":1,"ts":1719792060000,"key":null,"payload":"{\\"who\\":\\"ada\\",\\"n\\":4}"}\n',

@@ -12,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.cli.commands import COMMANDS
-from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
+from tests.unit.cli.clicks import COLUMNS, Capture, printed, refused, write_clicks
 
 GRACE = ["--grace", "5m"]
 KINDS: dict[str, tuple[list[str], Any]] = {
@@ -31,7 +31,7 @@ def kind(request: pytest.FixtureRequest) -> tuple[list[str], sk.Plan]:
     return options, sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(windows).count()
 
 
-def test_explain(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: Capture) -> None:
     (options, plan), file = kind, write_clicks(tmp_path)
     run = plan.run(file)
     for offset in range(5):
@@ -44,7 +44,7 @@ def test_explain(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest
     assert shown == f"{run.explain(key=first['user'], window_start=start)}\n"
 
 
-def test_audit(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: Capture) -> None:
     (options, plan), file = kind, write_clicks(tmp_path)
     told = json.loads(printed(capsys, "audit", file, *COLUMNS, *options, *GRACE, "--json"))
     found = sk.audit(plan, file)
@@ -52,7 +52,7 @@ def test_audit(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.C
     assert told["plan"] == repr(plan.emit("on_window_update"))
 
 
-def test_report(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: Capture) -> None:
     (options, plan), file, out = kind, write_clicks(tmp_path), tmp_path / "out"
     shown = printed(capsys, "report", file, *COLUMNS, *options, *GRACE, "--out", out)
     run, noun = plan.run(file), plan.windows.noun
@@ -69,9 +69,7 @@ def test_report(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.
     assert f" {len(table):,} {noun}s (" in shown
 
 
-def test_a_grace_that_keeps_all(
-    kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_grace_that_keeps_all(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: Capture) -> None:
     (options, plan), file = kind, write_clicks(tmp_path)
     told = json.loads(printed(capsys, "audit", file, *COLUMNS, *options, "--json"))
     assert told["counts"]["dropped_records"] == 0
@@ -89,9 +87,7 @@ def test_a_grace_that_keeps_all(
         (["--advance", "1m"], "--advance 1m"),
     ],
 )
-def test_one_kind_of_windows_is_named(
-    capsys: pytest.CaptureFixture[str], command: str, options: list[str], got: str
-) -> None:
+def test_one_kind_of_windows_is_named(capsys: Capture, command: str, options: list[str], got: str) -> None:
     said = refused(capsys, command, "gone.csv", *COLUMNS, *options)
     want = "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
     assert said == f"the options name one kind of windows; got {got}; {want}--time-difference 10m for sliding ones"
@@ -100,7 +96,7 @@ def test_one_kind_of_windows_is_named(
 # ---- what else the command line as a whole has
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys: Capture) -> None:
     assert printed(capsys, "--version") == f"sessionkit {sk.__version__}\n"
     assert "--version" in printed(capsys, "--help")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sessionkit.cli.commands import main
+from tests.unit.cli.clicks import Capture
 
 NEWEST_FIRST = "user,at\nada,2024-07-01T09:00:02Z\nada,2024-07-01T09:00:01Z\nada,2024-07-01T09:00:00Z\n"
 COLUMNS = ["--by", "user", "--at", "at", "--gap", "30m"]
@@ -17,14 +18,14 @@ COLUMNS = ["--by", "user", "--at", "at", "--gap", "30m"]
         ("user,at\nada,5\n", "pass --unit s, ms, us or ns"),
     ],
 )
-def test_a_refusal_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:
+def test_a_refusal_names_options(tmp_path: Path, capsys: Capture, content: str, said: str) -> None:
     (tmp_path / "clicks.csv").write_text(content, encoding="utf-8")
     main(["sessionize", str(tmp_path / "clicks.csv"), *COLUMNS])
     told = capsys.readouterr().err
     assert said in told, told
 
 
-def test_a_remark_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_remark_names_options(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "clicks.csv").write_text(NEWEST_FIRST, encoding="utf-8")
     assert main(["sessionize", str(tmp_path / "clicks.csv"), *COLUMNS]) == 0
     told = capsys.readouterr().err
@@ -32,9 +33,7 @@ def test_a_remark_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.filterwarnings("always:column 'at' read as ms lies outside 1990 to 2100")
-def test_a_warning_is_one_line_without_the_code_that_gave_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_one_line_without_the_code_that_gave_it(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "clicks.csv").write_text("user,at\nada,1706544003\nada,1706544004\n", encoding="utf-8")
     out = ["--out", str(tmp_path / "out")]
     assert main(["report", str(tmp_path / "clicks.csv"), *COLUMNS, "--unit", "ms", *out]) == 0
