@@ -135,7 +135,7 @@ def _streams(request: Request, key: str) -> list[str]:
     first = f"CREATE STREAM `records` (\n{listed(columns)}\n) WITH ({', '.join(options)});"
     if not _has_second(request):
         return [first]
-    read = sql_path(source.timestamp, _FIELD) + _TO_MS.get(unit, "")
+    read = sql_path(source.timestamp, _FIELD) + _TO_MS.get(str(unit), "")
     second = f"CREATE STREAM `records_with_time` WITH (VALUE_FORMAT = 'JSON', {', '.join(clock)}) AS\n"
     return [first, f"{second}  SELECT *, {read} AS {time} FROM `records` EMIT CHANGES;"]
 
