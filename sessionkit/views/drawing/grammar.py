@@ -171,7 +171,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
         "font": {"family": FONT, "size": 13, "color": colours.ink},
         "title": {**title, **at_top, "y": 1 - 22 / frame.height},
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
-        "modebar": {"remove": ["sendChartToCloud"]},  # it uploads the picture, with keys and times
+        "modebar": {"orientation": "v", "remove": ["sendChartToCloud"]},  # which uploads keys and times
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": colours.background, "bordercolor": colours.mute, **hover},
         "legend": {
