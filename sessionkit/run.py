@@ -367,6 +367,7 @@ class Run(Generic[Frame]):
         window grew from, what closed it, or why it has not closed yet.
 
         Args:
+            offset: that of the data, else the number of a row from 0; under `sort="timestamp"` that in order of time.
             key: its value; for several key columns a tuple of their values, or the joined text.
             window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` if it has none) or
                 milliseconds.

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from sessionkit.base.guesses import NEEDLESS, PARAMETERS, unknown_name
 from sessionkit.errors import InvalidArgument, problem, shorten
@@ -125,11 +125,14 @@ def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) 
     return right
 
 
-def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, str] | None = None) -> Callable[[C], C]:
+def answers_calls(
+    owner: str, *, guesses: bool = True, elsewhere: tuple[type, str] | None = None, value_of: str = ""
+) -> Callable[[C], C]:
     """Makes every public method of a class refuse wrong arguments as `called_as` does, where it does not yet.
 
     With `guesses` its objects, which users write as `owner`, answer a name that they lack with the one that is meant
-    (or with where it is, as `unknown_name` does), and `owner["x"]` and a loop over it with its table.
+    (or with where it is, as `unknown_name` does), and `owner["x"]` and a loop over it with its table. A class whose
+    objects are an attribute, `value_of.owner`, answers `value_of.owner()`.
 
     Example:
         >>> @answers_calls("a")
@@ -145,6 +148,13 @@ def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, st
             if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "answers"):
                 setattr(kind, name, called_as(owner=owner)(method))
 
+        if value_of:
+            name, answers = f"{value_of}.{owner}", cast("Any", kind)
+
+            def refuse(self: object, *args: object, **kwargs: object) -> Any:
+                raise InvalidArgument(problem(f"{name} is a value, not a method", f"{name}()", name))
+
+            answers.__call__ = refuse
         return answers_names(owner, elsewhere)(kind) if guesses else kind
 
     return decorate

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from sessionkit.deployed.deployment import Deployment
 
 OffsetNumber = Annotated[
-    int | None, typer.Option("--offset", metavar="NUMBER", help="The row to explain, counted from 0, or its offset.")
+    int | None,
+    typer.Option(
+        "--offset",
+        metavar="NUMBER",
+        help="The row to explain, counted from 0 (with --sort in order of time), or its offset.",
+    ),
 ]
 WindowKey = Annotated[str | None, typer.Option(metavar="VALUE", help="The key of the window to explain.")]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="Its start, such as '2024-07-01 00:10'.")]

@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import flink_interval
-from sessionkit.exports.request import Request, Result, call, check_sql_names, lateness, listed
+from sessionkit.exports.request import Request, Result, call, check_sql_names, lateness, listed, sql_columns, sql_path
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -94,7 +94,7 @@ def _column_type(result: Result) -> str:
 
 
 def _number(result: Result) -> str:
-    name = sql_name(str(result.column))
+    name = sql_path(result.column)
     if result.type == "boolean":
         return f"CASE WHEN {name} THEN CAST(1 AS BIGINT) WHEN NOT {name} THEN CAST(0 AS BIGINT) END"
     return name
@@ -102,7 +102,7 @@ def _number(result: Result) -> str:
 
 def _values(result: Result) -> str:
     """All values in an array, as FIRST_VALUE and LAST_VALUE cannot be merged, which sessions and HOP need."""
-    name = sql_name(str(result.column))
+    name = sql_path(result.column)
     return f"ARRAY_AGG({name}) FILTER (WHERE {name} IS NOT NULL)"
 
 
@@ -141,13 +141,13 @@ FLINK: Target[_Windows, _Aggregate] = Target(
 
 def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
     source = request.plan.source
-    lines = [f"  {key} {_TYPES[request.key_type]}"]
-    for name, kind in request.value_types().items():
-        is_clock = request.reads_time and name == source.timestamp and source.unit is None
-        lines.append(f"  {sql_name(name)} {'TIMESTAMP_LTZ(3)' if is_clock else _TYPES[kind]}")
+    types = {name: _TYPES[kind] for name, kind in request.value_types().items()}
+    if request.reads_time and source.unit is None:
+        types[source.timestamp] = "TIMESTAMP_LTZ(3)"
+    lines = [f"  {key} {_TYPES[request.key_type]}", *sql_columns(types, "ROW")]
     if request.reads_time:
         before, after = _EVENT_TIMES[source.unit].split("{}")  # as a name may hold braces
-        lines.append(f"  {time} AS {before}{sql_name(source.timestamp)}{after}")
+        lines.append(f"  {time} AS {before}{sql_path(source.timestamp)}{after}")
     else:
         lines.append(f"  {time} TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL")
     lines.append(f"  WATERMARK FOR {time} AS {time} - {flink_interval(windows.watermark_delay_ms)}")

@@ -10,7 +10,17 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, SERDE, suppress_call
+from sessionkit.exports.java_parts import (
+    COLUMN,
+    COMBINERS,
+    IMPORTS,
+    JSON,
+    MAIN,
+    MILLISECONDS,
+    READERS,
+    SERDE,
+    suppress_call,
+)
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.windows.hopping import TimeWindows
@@ -182,7 +192,8 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
         _merge(fields, key_class) if windows.merges else "",
         _result(fields) if _is_made(fields) else "",
     ]
-    code = "".join(blocks) + SERDE
+    has_paths = any("." in name for name in request.value_types())
+    code = "".join(blocks) + SERDE + COLUMN[has_paths]
     return code + _helpers(code) + "}\n"
 
 

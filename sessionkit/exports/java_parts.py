@@ -11,6 +11,7 @@ _CLASSES = {
     "com.fasterxml.jackson.core.json": "JsonReadFeature JsonWriteFeature",
     "com.fasterxml.jackson.databind.node": "ArrayNode DoubleNode LongNode NullNode ObjectNode",
     "java.io": "IOException",
+    "java.nio.charset": "StandardCharsets",
     "java.time": "DateTimeException Duration OffsetDateTime",
     "java.util": "Properties",
     "org.apache.kafka.clients.consumer": "ConsumerRecord",
@@ -64,11 +65,6 @@ SERDE = """
         }
     }
 
-    private static JsonNode column(final JsonNode row, final String name) {
-        final JsonNode value = row == null ? null : row.get(name);
-        return value == null ? NullNode.getInstance() : value;
-    }
-
     private static JsonNode checked(final boolean fits, final JsonNode value, final String name, final String type) {
         if (!fits && !value.isNull()) {
             throw new SerializationException("column " + name + " must be " + type + "; got " + value);
@@ -76,6 +72,30 @@ SERDE = """
         return value;
     }
 """
+
+# How a column is read, by whether a name has dots.
+COLUMN = {
+    False: """
+    private static JsonNode column(final JsonNode row, final String name) {
+        final JsonNode value = row == null ? null : row.get(name);
+        return value == null ? NullNode.getInstance() : value;
+    }
+""",
+    True: """
+    /** The field of this name, else the one that its dots lead to, through objects and JSON in texts. */
+    private static JsonNode column(final JsonNode row, final String name) {
+        final JsonNode fields = row == null || !row.isTextual()
+                ? row : parsed(row.textValue().getBytes(StandardCharsets.UTF_8));
+        for (int end = name.length(); fields != null && end >= 0; end = name.lastIndexOf('.', end - 1)) {
+            final JsonNode value = fields.get(name.substring(0, end));
+            if (value != null) {
+                return end == name.length() ? value : column(value, name.substring(end + 1));
+            }
+        }
+        return NullNode.getInstance();
+    }
+""",
+}
 
 # How an event time in a record's value is read, by its unit; without one it is text.
 _SCALED = {

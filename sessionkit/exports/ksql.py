@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
-from sessionkit.exports.request import Request, Result, call, check_sql_names, listed
+from sessionkit.exports.request import Request, Result, call, check_sql_names, listed, root_of, sql_columns, sql_path
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -19,7 +19,8 @@ _SETTINGS = "SET 'auto.offset.reset' = 'earliest';\nSET 'cache.max.bytes.bufferi
 _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN", "bytes": "BYTES"}
 _RESERVED = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
 _ISO = "yyyy-MM-dd''T''HH:mm:ss[.SSS]X"
-_TO_MS = {"s": "* 1000", "us": "/ 1000", "ns": "/ 1000000"}
+_TO_MS = {"s": " * 1000", "us": " / 1000", "ns": " / 1000000"}
+_FIELD = "->"  # between an object and its field
 
 
 def to_ksql(request: Request, *, retention: Duration | None) -> Export:
@@ -75,13 +76,13 @@ class _Aggregate(NamedTuple):
 
 
 def _number(result: Result) -> str:
-    name = sql_name(str(result.column))
+    name = sql_path(result.column, _FIELD)
     return f"CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END" if result.type == "boolean" else name
 
 
 def _mean(result: Result) -> str:
     """The mean, null where every value is null: there AVG alone would give 0."""
-    return f"CASE WHEN COUNT({sql_name(str(result.column))}) > 0 THEN AVG(CAST({_number(result)} AS DOUBLE)) END"
+    return f"CASE WHEN COUNT({sql_path(result.column, _FIELD)}) > 0 THEN AVG(CAST({_number(result)} AS DOUBLE)) END"
 
 
 _ARRIVAL = (
@@ -95,10 +96,10 @@ KSQL: Target[_Windows, _Aggregate] = Target(
     missing={SlidingWindows: ("sliding windows", "TimeWindows with an advance, or plan.to_java()")},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)"),
-        "first": _Aggregate(call("EARLIEST_BY_OFFSET"), _ARRIVAL),
-        "last": _Aggregate(call("LATEST_BY_OFFSET"), _ARRIVAL),
+        "first": _Aggregate(call("EARLIEST_BY_OFFSET", _FIELD), _ARRIVAL),
+        "last": _Aggregate(call("LATEST_BY_OFFSET", _FIELD), _ARRIVAL),
         "collect": _Aggregate(
-            call("COLLECT_LIST"),
+            call("COLLECT_LIST", _FIELD),
             "COLLECT_LIST stops silently at ksql.functions.collect_list.limit, where that is set.",
         ),
         "sum": _Aggregate(
@@ -106,8 +107,8 @@ KSQL: Target[_Windows, _Aggregate] = Target(
             "A sum of integers wraps where it passes 64 bits; the plan refuses it.",
         ),
         "mean": _Aggregate(_mean),
-        "min": _Aggregate(call("MIN")),
-        "max": _Aggregate(call("MAX")),
+        "min": _Aggregate(call("MIN", _FIELD)),
+        "max": _Aggregate(call("MAX", _FIELD)),
     },
 )
 
@@ -116,40 +117,37 @@ KSQL: Target[_Windows, _Aggregate] = Target(
 
 
 def _streams(request: Request, key: str) -> list[str]:
-    """The stream over the topic; where it has times that are not milliseconds, a second one in which they are.
+    """The stream over the topic; a second one where its times are not milliseconds or inside an object.
 
     Without a TIMESTAMP ksqlDB takes the record's own.
     """
     source, unit = request.plan.source, request.plan.source.unit
-    columns = [f"  {key} {_TYPES[request.key_type]} KEY"]
     values = request.value_types() or {request.free_name("value"): "string"}  # it takes no source without any
-    columns += [f"  {sql_name(name)} {_TYPES[kind]}" for name, kind in values.items()]
+    columns = [f"  {key} {_TYPES[request.key_type]} KEY"]
+    columns += sql_columns({name: _TYPES[kind] for name, kind in values.items()}, "STRUCT")
     options = [f"KAFKA_TOPIC = {sql_literal(request.input_topic)}", "KEY_FORMAT = 'KAFKA'", "VALUE_FORMAT = 'JSON'"]
-    time = f"TIMESTAMP = {sql_literal(sql_name(source.timestamp))}"
-    if request.reads_time and unit in (None, "ms"):
-        options.append(time)
-    if request.reads_time and unit is None:
-        options.append(f"TIMESTAMP_FORMAT = '{_ISO}'")
+    time = sql_name(source.timestamp)
+    if _has_second(request):
+        time = sql_name(request.free_name("event_time" if unit is None else "event_time_ms"))
+    clock = [f"TIMESTAMP = {sql_literal(time)}", *([f"TIMESTAMP_FORMAT = '{_ISO}'"] if unit is None else [])]
+    if request.reads_time and not _has_second(request):
+        options += clock
     first = f"CREATE STREAM `records` (\n{listed(columns)}\n) WITH ({', '.join(options)});"
-    if not _needs_ms(request):
+    if not _has_second(request):
         return [first]
-    ms = sql_name(request.free_name("event_time_ms"))
-    second = "\n".join(
-        (
-            f"CREATE STREAM `records_in_ms` WITH (VALUE_FORMAT = 'JSON', TIMESTAMP = {sql_literal(ms)}) AS",
-            f"  SELECT *, {sql_name(source.timestamp)} {_TO_MS[str(unit)]} AS {ms} FROM `records` EMIT CHANGES;",
-        )
-    )
-    return [first, second]
+    read = sql_path(source.timestamp, _FIELD) + _TO_MS.get(str(unit), "")
+    second = f"CREATE STREAM `records_with_time` WITH (VALUE_FORMAT = 'JSON', {', '.join(clock)}) AS\n"
+    return [first, f"{second}  SELECT *, {read} AS {time} FROM `records` EMIT CHANGES;"]
 
 
-def _needs_ms(request: Request) -> bool:
-    return request.reads_time and request.plan.source.unit not in (None, "ms")
+def _has_second(request: Request) -> bool:
+    source = request.plan.source
+    return request.reads_time and (source.unit not in (None, "ms") or root_of(source.timestamp) != source.timestamp)
 
 
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
     kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.plan._complete_windows.grace_ms)}"
-    stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
+    stream = "`records_with_time`" if _has_second(request) else "`records`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
     written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
     results = [f"    {code} AS {sql_name(result.name)}" for code, result in zip(written, request.results, strict=True)]
@@ -171,8 +169,8 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
         "A record without a time, or with one before 1970, is logged and left out; the plan refuses it or counts it.",
         "A record whose whole value is null is skipped, and does not move stream time.",
     ]
-    if _needs_ms(request):
-        words.append("Times become milliseconds in a second stream, which writes every record to a topic of its own.")
+    if _has_second(request):
+        words.append("Times become a column in a second stream, which writes every record to a topic of its own.")
     if request.plan._suppression is not None:
         words.append(
             "EMIT FINAL is Kafka's suppress, whose clock only results move; its buffer holds up to "

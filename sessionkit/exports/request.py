@@ -48,6 +48,7 @@ class Result:
 class Request:
     """A plan that can be exported, with names and types that are safe to write down."""
 
+    system: str
     plan: Plan
     results: tuple[Result, ...]
     types: Mapping[str, str]  # of the columns that the aggregations read
@@ -77,7 +78,8 @@ class Request:
 
     def free_name(self, name: str) -> str:
         """`name`, or something like it that no column and no result is called, in any case of letters."""
-        taken = {other.casefold() for other in (*self.value_types(), *(result.name for result in self.results))}
+        names = (*map(root_of, self.value_types()), *(result.name for result in self.results))
+        taken = {name.casefold() for name in names}
         while name.casefold() in taken:
             name += "_"
         return name
@@ -98,7 +100,8 @@ class Request:
         what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
         if len(keys) > 1:
             what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.plan.source.sep))}"
-        words = [f"The key of each record of topic {quoted(self.input_topic)} is {what}.", *self._value_and_time()]
+        words = [f"The key of each record of topic {quoted(self.input_topic)} is {what}."]
+        words += [*self._value_and_time(), *self._dots()]
         is_clock = self.reads_time and self.plan.source.unit is None
         if is_clock and self.plan.source.timezone not in (None, "UTC"):
             zone = quoted(str(self.plan.source.timezone))
@@ -125,6 +128,20 @@ class Request:
             f"Its value is a JSON object with the event time {time} ({clock}){others}.",
             "With timestamp=\"record\" the event time is the record's own timestamp, Kafka's default, instead.",
         ]
+
+    def _dots(self) -> list[str]:
+        *outer, last = next((path for path in map(path_of, self.value_types()) if len(path) > 1), [""])
+        if not outer:
+            return []
+        holder = ".".join(outer)
+        words = f"A name with dots is a field of an object: {quoted(f'{holder}.{last}')} is {quoted(last)} of "
+        words += quoted(holder)
+        if self.system in ("ksqlDB", "Flink SQL"):
+            words += "; the plan looks for a column with the whole name first"
+        else:
+            words += ", unless the value has a field with the whole name, as in the plan"
+        also = "" if self.system == "Kafka Streams" else " The plan also reads fields of JSON that is text."
+        return [f"{words}.{also}"]
 
     def ordering(self) -> str:
         """Where the topic's order may not be the plan's."""
@@ -167,6 +184,7 @@ def request_of(
             raise InvalidArgument(problem(f"{name} must be a name that Kafka accepts", shorten(repr(topic)), want))
     known, assumed = _column_types(plan, types)
     return Request(
+        system=target.system,
         plan=plan,
         results=tuple(_result(name, aggregation, known) for name, aggregation in plan._aggregations),
         types=known,
@@ -230,9 +248,59 @@ def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Re
     return Result(name, aggregation.built_in, column, kind)
 
 
-def call(function: str) -> Callable[[Result], str]:
+def path_of(name: str) -> list[str]:
+    """The objects that a name with dots leads through, and the field: "payload.amount"; any other name alone."""
+    parts = name.split(".")
+    return parts if all(parts) else [name]
+
+
+def root_of(name: str) -> str:
+    """The outermost name of a path, or the name."""
+    return path_of(name)[0]
+
+
+def nested(types: Mapping[str, str]) -> dict[str, Any]:
+    """Types by the names of columns; the type of an object is such a dict again.
+
+    Raises:
+        NotBuilt: a column is read as a whole and by its fields.
+    Example:
+        >>> nested({"payload.user": "VARCHAR", "payload.amount": "DOUBLE", "page": "VARCHAR"})
+        {'payload': {'user': 'VARCHAR', 'amount': 'DOUBLE'}, 'page': 'VARCHAR'}
+    """
+    paths = {name: path_of(name) for name in types}
+    columns: dict[str, Any] = {}
+    for name, path in paths.items():
+        for other, longer in paths.items():
+            if longer[: len(path)] == path and len(longer) > len(path):
+                what = f"{shorten(repr(name))} is a column and an object that holds {shorten(repr(other))}"
+                raise NotBuilt(problem("one type cannot be both", what, "one of the two, or plan.to_java()"))
+        fields = columns
+        for part in path[:-1]:
+            fields = fields.setdefault(part, {})
+        fields[path[-1]] = types[name]
+    return columns
+
+
+def sql_columns(types: Mapping[str, str], struct: str) -> list[str]:
+    """The columns of a table in SQL, where `struct` is the word for an object."""
+    return [f"  {_sql_column(name, kind, struct)}" for name, kind in nested(types).items()]
+
+
+def _sql_column(name: str, kind: Any, struct: str) -> str:
+    if not isinstance(kind, str):
+        kind = f"{struct}<{', '.join(_sql_column(inner, each, struct) for inner, each in kind.items())}>"
+    return f"{sql_name(name)} {kind}"
+
+
+def sql_path(column: str | None, dot: str = ".") -> str:
+    """A column in SQL, or the field of one, where `dot` stands between an object and its field."""
+    return dot.join(map(sql_name, path_of(str(column))))
+
+
+def call(function: str, dot: str = ".") -> Callable[[Result], str]:
     """A call of a function of SQL over the column of a result."""
-    return lambda result: f"{function}({sql_name(str(result.column))})"
+    return lambda result: f"{function}({sql_path(result.column, dot)})"
 
 
 def quoted(text: str) -> str:
@@ -251,7 +319,7 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
         if not name or not is_visible(name):
             want = "rename it: at least one character, and no invisible ones"
             raise InvalidArgument(problem(f"{system} cannot use this name", shorten(repr(name)), want))
-        if name.upper() in reserved:
+        if root_of(name).upper() in reserved:
             raise InvalidArgument(problem(f"{system} reserves this name", repr(name), "rename it"))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import literal
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import spark_interval
-from sessionkit.exports.request import Request, Result, lateness
+from sessionkit.exports.request import Request, Result, lateness, nested, path_of
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -194,18 +194,16 @@ def to_spark(request: Request) -> Export:
         NotBuilt: a gap of 0.
     """
     windows = SPARK.windows(request.plan._complete_windows)
-    names = [f"value_{place}" for place in range(len(request.types))]
+    types, names = request.value_types(), [f"value_{place}" for place in range(len(request.types))]
     column_of = dict(zip(request.types, names, strict=True))
     called = {result.name: literal(f"result_{place}") for place, result in enumerate(request.results)}
     code = _CODE.format(
         input_topic=literal(request.input_topic),
         output_topic=literal(request.output_topic),
-        fields=_lines(
-            4, [f"T.StructField({literal(name)}, T.{_TYPES[kind]}())" for name, kind in request.value_types().items()]
-        ),
+        fields=_lines(4, _fields(nested(types) | types)),
         key=_KEYS[request.key_type],
         time=_time(request),
-        columns=_lines(8, [f"value.getField({literal(n)}).alias({literal(c)})" for n, c in column_of.items()]),
+        columns=_lines(8, [f"{_read(name)}.alias({literal(column)})" for name, column in column_of.items()]),
         delay=literal(spark_interval(windows.watermark_delay_ms)),
         window=windows.code,
         results=_lines(8, [f"{_written(each, column_of)}.alias({called[each.name]})" for each in request.results]),
@@ -221,10 +219,26 @@ def _lines(indent: int, codes: list[str]) -> str:
     return "\n".join(f"{' ' * indent}{code}," for code in codes)
 
 
+def _fields(types: Mapping[str, Any]) -> list[str]:
+    """Fields of a struct; one whose type is a dict is a struct of these fields."""
+    codes = {
+        name: f"T.{_TYPES[kind]}()" if isinstance(kind, str) else f"T.StructType([{', '.join(_fields(kind))}])"
+        for name, kind in types.items()
+    }
+    return [f"T.StructField({literal(name)}, {code})" for name, code in codes.items()]
+
+
+def _read(name: str) -> str:
+    """The column of this name in the value, else the field that its dots lead to."""
+    column, path = f"value.getField({literal(name)})", path_of(name)
+    field = "value" + "".join(f".getField({literal(part)})" for part in path)
+    return f"F.coalesce({column}, {field})" if len(path) > 1 else column
+
+
 def _time(request: Request) -> str:
     if not request.reads_time:
         return 'raw["timestamp"]'
-    column = f"value.getField({literal(request.plan.source.timestamp)})"
+    column = _read(request.plan.source.timestamp)
     if request.plan.source.unit is None:
         return f'F.date_trunc("millisecond", F.to_timestamp({column}))'
     before, after = _TIMES[request.plan.source.unit].split("{0}")

@@ -93,6 +93,7 @@ class RecordBatch:
     rejected: npt.NDArray[np.uint8] | None = None
     given_offset: npt.NDArray[np.int64] | None = None
     first_offset: npt.NDArray[np.int64] | None = None
+    row: npt.NDArray[np.intp] | None = None  # of the data, where its rows were sorted by time
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
@@ -102,7 +103,7 @@ class RecordBatch:
     idle: IdleRule | None = None  # None: no partition is ever idle
 
     def __post_init__(self) -> None:
-        for name in ("key", "timestamp_ms", "partition", "rejected", "given_offset"):
+        for name in ("key", "timestamp_ms", "partition", "rejected", "given_offset", "row"):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, read_only(column))
@@ -133,6 +134,7 @@ class RecordBatch:
             partition=self.partition[rows],
             rejected=None if self.rejected is None else self.rejected[rows],
             given_offset=None if self.given_offset is None else self.given_offset[rows],
+            row=None if self.row is None else self.row[rows],
             idle=None if self.idle is None else self.idle.at(rows),
             **changes,
         )
@@ -275,7 +277,10 @@ def batch_of(
         form=None if source.times == "ms" else form,
         idle=_idle_rule(table, source),
     )
-    return batch.take(_by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
+    if source.sort != "timestamp":
+        return batch
+    rows = _by_time(batch.timestamp_ms)
+    return batch.take(rows).replace(row=rows)
 
 
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:

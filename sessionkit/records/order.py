@@ -87,10 +87,12 @@ def _are_late(
 
 
 def record_name(batch: RecordBatch, row: int) -> str:
-    """A record by its offset and key, in the middle of a sentence."""
+    """A record by its offset and key, in the middle of a sentence; where rows were sorted by time, by its row, too."""
     partition = f"partition {batch.partitions[batch.partition[row]]}, " if len(batch.partitions) > 1 else ""
     key = batch.key_at(row)
-    return f"record {batch.offset[row]} ({partition}{'no key' if key is None else f'key {shorten(key)}'})"
+    place = "" if batch.row is None else f"row {batch.row[row]:,} of the data, "
+    number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
+    return f"record {number} ({place}{partition}{'no key' if key is None else f'key {shorten(key)}'})"
 
 
 def order_remarks(

@@ -361,7 +361,7 @@ class SparkRun(SparkReading):
         return self._extent.first if partition is None else partition
 
 
-@answers_calls("trace")
+@answers_calls("trace", value_of="run")
 class SparkTrace:
     """Every decision of a run, as DataFrames."""
 

@@ -62,7 +62,7 @@ class SparkInput:
             got = f"partition={source.partition!r}, offset={source.offset!r}"
             raise InvalidArgument(problem("a Spark input must name its partition and offset columns", got, want))
         wanted = list(dict.fromkeys([*source.columns(), *plan._value_columns()]))
-        check_options(source, df.columns, wanted)
+        check_options(source, dict(df.dtypes), wanted)
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
@@ -173,16 +173,25 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
         raise UnsupportedData(problem(f"column {source.timestamp!r} must hold times on Spark", kind, want))
 
 
-def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *, takes_format: bool = False) -> None:
-    """Refuses options that only records read in this process can have."""
+def check_options(
+    source: Source, types: Mapping[str, str], wanted: Sequence[str], *, takes_format: bool = False
+) -> None:
+    """Refuses options that only records read in this process can have; `types` are Spark's names of the columns' types."""
     for name, way in _WAYS.items():
         value = getattr(source, name)
         if value not in _READ_ANYWHERE and not (takes_format and name == "format"):
             what = "this option is for records that are read here, not on Spark"
             raise NotBuilt(problem(what, f"{name}={value!r}", way))
     for name in wanted:
-        if name not in names and root_of(names, name) in names:
-            want = f"df.withColumn({name!r}, F.col({name!r}))"
+        root = root_of([*types], name)
+        if name not in types and root in types:
+            read = f"F.col({name!r})"
+            if types[root] == "string":
+                kind = ("bigint" if source.unit else "timestamp") if name == source.timestamp else "double"
+                path = f"$.{name[len(root) + 1 :]}"
+                read = f"F.get_json_object({root!r}, {path!r})"
+                read += "" if name in source.keys else f".cast({kind!r})"
+            want = f"df.withColumn({name!r}, {read})"
             raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 

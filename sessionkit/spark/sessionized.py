@@ -43,7 +43,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
         raise InvalidArgument(problem(what, got, want))
     settle_worker_python(df.sparkSession)
     wanted = [*source.columns(), *([offset] if offset else [])]
-    check_options(source, df.columns, wanted, takes_format=True)
+    check_options(source, dict(df.dtypes), wanted, takes_format=True)
     check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
     windows = plan._complete_windows

@@ -31,7 +31,7 @@ class Reopenings(NamedTuple):
     end_ms: npt.NDArray[np.int64]
 
 
-@answers_calls("trace", guesses=False)
+@answers_calls("trace", guesses=False, value_of="run")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SessionTrace(Trace):
     """Every decision of a run of session windows.

@@ -32,7 +32,7 @@ class Touches(NamedTuple):
     source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
 
 
-@answers_calls("trace", guesses=False)
+@answers_calls("trace", guesses=False, value_of="run")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WindowTrace(Trace):
     """Every decision of a run of time or sliding windows; a window's id is its partition, key and start.

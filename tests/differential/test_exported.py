@@ -147,6 +147,26 @@ def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
     assert kafka[0][0].values == {f"r{name}": f"c{name}" for name in HOSTILE}
 
 
+def test_fields_inside_objects_are_read_as_the_plan_reads_them(oracle: Oracle) -> None:
+    plan = (
+        sk.group_by_key("user", timestamp="payload.at", unit="ms", times="ms")
+        .windowed_by(WINDOWS["session"])
+        .aggregate(spent=sk.sum("payload.order.amount"), word=sk.last("text.word"), flat=sk.last("a.b"))
+    )
+    order = pa.struct([("amount", pa.float64())])
+    payload = pa.struct([("at", pa.int64()), ("order", order)])
+    text = [("user", pa.string()), ("text", pa.string()), ("a.b", pa.string()), ("a", pa.struct([("b", pa.string())]))]
+    rows: list[Row] = [
+        {"user": "ada", "payload": {"at": 20, "order": {"amount": 1.5}}, "text": '{"word": "x"}', "a.b": "whole"},
+        {"user": "ada", "payload": {"at": 21, "order": None}, "text": None, "a.b": None, "a": {"b": "inner"}},
+        {"user": "bob", "payload": {"at": 22, "order": {"amount": 2.0}}, "text": "", "a.b": None},
+    ]
+    export = plan.to_java(types={"payload.order.amount": "double"}, store="memory")
+    kafka = kafka_sent(oracle.ask(job(export, rows, "user")), plan)
+    assert kafka == own_sent(plan, rows, pa.schema([*text, ("payload", payload)]))
+    assert kafka[1][-1].values == {"spent": 1.5, "word": "x", "flat": "whole"}
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("unit", "time", "ms"),

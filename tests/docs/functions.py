@@ -90,12 +90,13 @@ def _entry(entry: Any, variable: str) -> Iterator[str]:
     yield from _told(entry)
     for name in members(entry) if variable else ():
         value = inspect.getattr_static(entry, name)
-        yield f"#### {variable}.{name}\n"
+        yield f"#### {variable}.{name}{'' if is_function(value) else ' (a value)'}\n"
         if is_function(value):
             yield _code(f"{variable}.{name}{_signature(getattr(value, '__func__', value), bound=True)}")
         else:
             getter = value.fget if isinstance(value, property) else value.func
-            yield f"A value, not a method: `{_type(_function(getter).__annotations__['return'])}`.\n"
+            kind = _type(_function(getter).__annotations__["return"])
+            yield f"It is read as it stands, without parentheses: `{kind}`.\n"
         yield from _told(getattr(entry, name), entry.__name__)
 
 

@@ -40,6 +40,21 @@ def test_no_picture_offers_to_send_itself_away(page: Page, chart: str) -> None:
     assert sending_of(page, figure_of(chart, "change of clocks", "light")) == []
 
 
+OVERLAP = """() => {
+  const [bar, title] = [".modebar", ".gtitle"].map((name) => document.querySelector(name).getBoundingClientRect());
+  return Math.min(bar.right, title.right) - Math.max(bar.left, title.left);
+}"""
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_no_button_stands_over_the_title(page: Page, chart: str) -> None:
+    figure = figure_of(chart, "change of clocks", "light")
+    for width in (figure["layout"].get("width", 700), 700):
+        figure["layout"]["width"] = width
+        page.evaluate(DRAW, figure)
+        assert page.evaluate(OVERLAP) <= 0
+
+
 def test_no_picture_of_a_board_offers_it_either(page: Page) -> None:
     shape, run = drawn("change of clocks").shape, drawn("change of clocks").run
     with sk.open_store("memory", "clicks") as store:

@@ -74,6 +74,22 @@ def test_the_records_own_timestamp_gives_the_plans_windows(spark: SparkSession) 
     assert _sorted([{name: row[name] for name in names} for row in own]) == _sorted(found)
 
 
+def test_fields_inside_objects_are_read_as_the_plan_reads_them(spark: SparkSession) -> None:
+    plan = (
+        sk.group_by_key("user", timestamp="payload.at", unit="ms", times="ms")
+        .windowed_by(WINDOWS["session"])
+        .aggregate(spent=sk.sum("payload.order.amount"))
+    )
+    module: dict[str, Any] = {"__name__": "exported"}
+    code = str(plan.to_spark(types={"payload.order.amount": "bigint"}))
+    exec(compile(code, "exported.py", "exec"), module)  # noqa: S102
+    rows = [{"user": "ada", "payload": {"at": at, "order": {"amount": at}}} for at in (21_000, 25_000, 60_000)]
+    raw = [(row["user"].encode(), json.dumps({"payload": row["payload"]}).encode()) for row in rows]
+    frame = spark.createDataFrame(raw, "key binary, value binary")
+    found = module["windowed"](module["records"](frame)).toArrow().to_pylist()
+    assert _sorted(found) == plan.run(pa.Table.from_pylist(rows)).table().select(list(found[0])).to_pylist()
+
+
 def _value(row: dict[str, Any], unit: str | None) -> dict[str, Any]:
     at = row["at"]
     time: Any = {"ms": at, "us": at * 1000 + 999}.get(str(unit))

@@ -32,6 +32,7 @@ FLUID_WIDTHS = (LEAST_WIDTH, 740, 900, USUAL_WIDTH, 1400, 1800, MOST_WIDTH)
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
+_COLUMNS, _MOST_APART, _CROWDED = 120, 3, 6  # places in a row; marks in one that are still told apart; too many of such
 _LEGEND_ROW, _LEGEND_SYMBOL, _LEGEND_SIZE = 20, 46, 11
 _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
@@ -170,7 +171,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
         "font": {"family": FONT, "size": 13, "color": colours.ink},
         "title": {**title, **at_top, "y": 1 - 22 / frame.height},
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
-        "modebar": {"remove": ["sendChartToCloud"]},  # it uploads the picture, with keys and times
+        "modebar": {"orientation": "v", "remove": ["sendChartToCloud"]},  # which uploads keys and times
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": colours.background, "bordercolor": colours.mute, **hover},
         "legend": {
@@ -281,6 +282,14 @@ def marks(
     place = {"x": axis.at(np.asarray(x_ms, np.int64).tolist()), "y": list(y), "mode": "markers"}
     said = {"hovertext": list(words), "hovertemplate": "%{hovertext}<extra></extra>"}
     return {"type": "scattergl" if gl else "scatter", "name": name, "showlegend": shown, **place, **said, **options}
+
+
+def rim_width(width: float, x_ms: npt.ArrayLike, x_range_ms: tuple[int, int], row: npt.ArrayLike) -> float:
+    """The width of the rims of marks in these rows, some pixels high: 0 where they would cover the marks below them."""
+    low, high = x_range_ms
+    column = (np.asarray(x_ms, np.int64) - low) * _COLUMNS // max(high - low, 1)
+    _, counts = np.unique(np.asarray(row, np.int64) * _COLUMNS + column, return_counts=True)
+    return 0.0 if np.count_nonzero(counts > _MOST_APART) >= _CROWDED else width
 
 
 def reasons(

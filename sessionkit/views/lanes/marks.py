@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
+from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.key_rows import Rows, Size
 from sessionkit.views.scenes.scene import Lanes
@@ -64,12 +64,13 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
 
 
 def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Rows], list[str]], rim: float) -> list[Drawn]:
-    """A mark for each record, with a rim that keeps it apart from others; `words` are those of a kind by its name."""
-    found, line = [], {"width": rim, "color": scene.colours.background}
+    """A mark for each record, with a rim if it can be told apart; `words` are those of a kind by its name."""
+    found = []
     for mask, name, rank, lift, marker in kinds:
         rows = scene.board.of(mask)
-        at_ms, heights = scene.trace.batch.timestamp_ms[rows], (scene.height_of(rows) + lift).tolist()
-        look, said = {**marker, "line": line}, words(name, rows)
+        at_ms, lanes = scene.trace.batch.timestamp_ms[rows], scene.height_of(rows)
+        line = {"width": rim_width(rim, at_ms, scene.x_range_ms, lanes), "color": scene.colours.background}
+        look, said, heights = {**marker, "line": line}, words(name, rows), (lanes + lift).tolist()
         found.append(marks(scene.axis, at_ms, heights, said, name, has_many(scene), marker=look, legendrank=rank))
     return found
 

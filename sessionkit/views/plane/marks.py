@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
+from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import Rows, partition_counts
@@ -20,6 +20,7 @@ from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.words import closer_words
 
 THIN = {"width": 1}
+_RIM_ROWS = 70  # of a plane, each as high as a mark
 MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels between two
 
 
@@ -111,10 +112,11 @@ def mark_size(scene: Plane) -> int:
 
 
 def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
-    """A mark for each of these records, with a rim that keeps it apart from lines unless it has its own."""
-    rim = {"width": 1.6 if mark_size(scene) > 9 else 1.1, "color": scene.colours.background}
-    marker["line"] = {**rim, **marker.get("line", {})}
+    """A mark for each of these records, with a rim, if it can be told apart, unless it has its own."""
     at_ms, y = scene.trace.batch.timestamp_ms[records], scene.y(records)
+    rows = np.array(y) * _RIM_ROWS // len(scene.rows)
+    width = rim_width(1.6 if mark_size(scene) > 9 else 1.1, at_ms, scene.x_range_ms, rows)
+    marker["line"] = {"width": width, "color": scene.colours.background, **marker.get("line", {})}
     return marks(scene.axis, at_ms, y, words, name, has_many(scene), marker=marker, legendrank=rank)
 
 

@@ -263,3 +263,13 @@ def test_a_type_error_from_inside_stays_what_it_is() -> None:
         called_as("inner(3)")(inner)(3)
     with pytest.raises(InvalidArgument, match=r"^inner takes a whole number as number; got list \[3\]; inner\(3\)$"):
         called_as("inner(3)")(inner)([3])  # type: ignore[arg-type]
+
+
+def test_a_value_that_is_called_says_that_it_is_one() -> None:
+    frame = {"user": ["ada"], "at": [1]}
+    for windows in (sk.SessionWindows(inactivity_gap="1s", grace=0), sk.TimeWindows(size="1s", grace=0)):
+        run = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows).count().run(frame)
+        with pytest.raises(
+            InvalidArgument, match=r"^run\.trace is a value, not a method; got run\.trace\(\); run\.trace$"
+        ):
+            run.trace()  # type: ignore[operator]

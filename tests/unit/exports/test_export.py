@@ -242,6 +242,67 @@ def test_a_record_without_a_timestamp_of_its_own_is_dropped_where_the_plan_drops
     assert "withTimestampExtractor(new LogAndSkipOnInvalidTimestamp())" in plan.to_java(timestamp="record").code
 
 
+# ---- fields inside objects
+
+
+def _nested_plan() -> sk.Plan:
+    start = sk.group_by_key("payload.user", timestamp="payload.created")
+    return start.windowed_by(SESSIONS).aggregate(spent=sk.sum("payload.amount"), page=sk.last("page"))
+
+
+@pytest.mark.parametrize(
+    ("target", "parts", "note"),
+    [
+        ("to_java", ["column(value, name.substring(end + 1))"], ", unless the value has a field with the whole name"),
+        (
+            "to_ksql",
+            [
+                "  `payload` STRUCT<`created` VARCHAR, `amount` DOUBLE>,\n  `page` VARCHAR\n)",
+                "SELECT *, `payload`->`created` AS `event_time` FROM `records`",
+                "TIMESTAMP = '`event_time`', TIMESTAMP_FORMAT = 'yyyy",
+                "SUM(`payload`->`amount`)",
+            ],
+            "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text.",
+        ),
+        (
+            "to_flink_sql",
+            [
+                "  `payload` ROW<`created` TIMESTAMP_LTZ(3), `amount` DOUBLE>,\n  `page` STRING,",
+                "`event_time` AS `payload`.`created`,",
+                "SUM(`payload`.`amount`)",
+            ],
+            "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text.",
+        ),
+        (
+            "to_spark",
+            [
+                'T.StructField("payload", T.StructType([T.StructField("created", T.StringType()), '
+                'T.StructField("amount", T.DoubleType())])),',
+                'F.coalesce(value.getField("payload.amount"), value.getField("payload").getField("amount"))',
+            ],
+            ", unless the value has a field with the whole name, as in the plan. The plan also reads",
+        ),
+    ],
+)
+def test_a_name_with_dots_is_read_inside_its_object(target: str, parts: list[str], note: str) -> None:
+    export = getattr(_nested_plan(), target)(types={"payload.amount": "double"})
+    for part in parts:
+        assert part in export.code
+    said = 'A name with dots is a field of an object: "payload.created" is "created" of "payload"'
+    assert f"{said}{note}" in " ".join(export.differences)
+    plain = getattr(_plan(), target)()
+    assert "with dots" not in " ".join(plain.differences) and "substring" not in plain.code
+
+
+@pytest.mark.parametrize("target", ["to_ksql", "to_flink_sql", "to_spark"])
+def test_an_object_that_is_a_column_of_its_own_is_refused(target: str) -> None:
+    plan = _plan(whole=sk.last("a"), inner=sk.sum("a.b"))
+    with pytest.raises(NotBuilt, match=r"'a' is a column and an object that holds 'a\.b'"):
+        getattr(plan, target)()
+    assert "a.b" in plan.to_java().code
+    assert getattr(_plan(**{"a.b": sk.sum("c."), "d.": sk.last("e..f")}), target)().code, "no names of objects"
+
+
 # ---- names and lengths as the plan has them
 
 

@@ -44,6 +44,17 @@ def test_newest_first_rows_are_sorted_by_timestamp() -> None:
     assert plan(sort="timestamp").run(newest_first()[::-1]).remarks() == []
 
 
+def test_a_record_of_rows_sorted_by_time_is_named_by_its_place_in_time_and_its_row() -> None:
+    frame = newest_first(5_000)
+    run = plan(sort="timestamp").run(frame)
+    words = str(run.explain(offset=3_999))
+    assert words.startswith("Record 3,999 in order of time (row 1,000 of the data, key ada), event time ")
+    assert run.trace.batch.timestamp_ms[3_999] == frame["at"].iloc[1_000] * 1_000
+    some = plan(sort="timestamp").run(frame.assign(user=["bob", *["ada"] * 4_999]), keys=["bob"])
+    assert str(some.explain(offset=4_999)).startswith("Record 4,999 in order of time (row 0 of the data, key bob)")
+    assert str(plan().run(frame).explain(offset=3_999)).startswith("Record 3999 (key ada)")
+
+
 def test_rows_of_one_time_stay_in_their_order_with_all_that_belongs_to_them() -> None:
     rng = np.random.default_rng(5)
     frame = pd.DataFrame({"user": rng.choice(["a", "b", None], 500), "at": START + rng.integers(0, 40, 500) * 60})

@@ -158,3 +158,25 @@ def test_keys_in_the_density_are_text() -> None:
         assert bad not in written
     templates = {each.hovertemplate for each in figure.data}
     assert templates == {None, "%{hovertext}<extra></extra>", "records here: %{z:,}<extra></extra>"}
+
+
+# ---- rims that would hide what they are to tell apart
+
+
+def _rims(figure: go.Figure) -> set[float]:
+    return {each.marker.line.width for each in figure.data if each.name == "record"}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("windows", [WINDOWS["session"], sk.TimeWindows(size="1h", grace="1m")])
+def test_records_that_lie_over_each_other_have_no_rims(windows: Any, theme: Any) -> None:
+    at = pd.date_range("2026-04-01", periods=9_000, freq="2s")
+    crowd = pd.DataFrame({"user": "ada", "at": at})
+    few = pd.DataFrame({"user": "bob", "at": at[::450]})
+    plan = sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(windows).count()
+    run = plan.run(pd.concat([crowd, few]).sort_values("at", kind="stable"))
+    for width in (700, 1200):
+        assert _rims(run.lanes(theme=theme, width=width)) == {0}
+    assert min(_rims(run.lanes(keys=["bob"], theme=theme))) > 0, "the few of one key stand apart"
+    assert _rims(run.plane(key="ada", first=0, last=4_000, theme=theme)) == {0}
+    assert min(_rims(run.plane(key="ada", theme=theme))) > 0
