@@ -259,7 +259,7 @@ class Audit(Pictured):
         for id in in_order(id for id, verdict in self._verdicts.items() if verdict == ONLY_IN_KAFKA):
             larger.setdefault((id.partition, id.key), []).append(id)
         holders = []
-        for lost in (id for id, verdict in self._verdicts.items() if verdict == LOST):
+        for lost in (id for id, verdict in self._verdicts.items() if verdict == LOST and id not in self._waiting):
             of_key = larger.get((lost.partition, lost.key), [])
             place = bisect_left(of_key, lost.end_ms, key=lambda id: id.end_ms)
             holders += [id for id in of_key[place : place + 1] if id.start_ms <= lost.start_ms]

@@ -183,8 +183,8 @@ def _why_joined(counts: Mapping[str, int]) -> str:
     counted = ", or late records counted that are dropped otherwise" if counts["late_but_counted"] else ""
     return (
         f"Why joined ({counts['lost_in_larger']:,}): the store, or its cache, still held sessions that by the "
-        f"retention are gone, and late records joined them{counted}. How many results are expected depends on the retention: a "
-        "longer one joins more."
+        f"retention are gone, and late records joined them{counted}. "
+        "How many results are expected depends on the retention: a longer one joins more."
     )
 
 

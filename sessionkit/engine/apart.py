@@ -44,8 +44,9 @@ def sessions_apart(outcome: Outcome, windows: Any) -> Apart:
         return Apart(sum(len(later) for _, later in pairs))
     columns, trace = outcome.window_columns, outcome.kept_trace
     alive = np.flatnonzero(columns.merged_into < 0)
-    bounds = columns.start_ms[alive], columns.end_ms[alive]
-    closed, later = (alive[rows] for rows in _pairs(windows, columns.key[alive], columns.partition[alive], *bounds))
+    key, partition = columns.key[alive], columns.partition[alive]
+    pairs_found = _pairs(windows, key, partition, columns.start_ms[alive], columns.end_ms[alive])
+    closed, later = (alive[rows] for rows in pairs_found)
     if trace is None or not len(later):
         return Apart(int(np.count_nonzero(np.maximum(closed, later) >= columns.loaded_count)))
     # when a record of the later one came that is within reach: the first, or the last where the two overlap
@@ -73,8 +74,8 @@ def _pairs(
 
     All that lie within reach of each other, if only by others in between, have one that is in no such pair.
     """
-    place = key.astype(np.int64), partition.astype(np.int64)
-    by_start, by_end = (by_key_and_time(*place, ms, int(key.max(initial=-1)) + 1) for ms in (start_ms, end_ms))
+    codes, numbers, keys = key.astype(np.int64), partition.astype(np.int64), int(key.max(initial=-1)) + 1
+    by_start, by_end = (by_key_and_time(codes, numbers, ms, keys) for ms in (start_ms, end_ms))
     rank = np.empty(len(key), np.int64)  # by key, partition and start: those of another key are all above, or all below
     rank[by_start] = np.arange(len(key))
     later = by_start[
