@@ -16,6 +16,7 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.engine.apart import sessions_apart
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
 from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
@@ -670,6 +671,12 @@ class Run(Generic[Frame]):
         return said
 
     @cached_property
+    def _said(self) -> list[str]:
+        """The remarks, and how many sessions stay apart from another within reach, which is no mistake."""
+        of_lives = [] if self._lives else sessions_apart(self._outcome, self._windows).words(self._windows)
+        return [*self.remarks(), *of_lives]
+
+    @cached_property
     def _late_remarks(self) -> list[str]:
         """Why many of the records came too late, where a cause is found."""
         outcome, late = self._outcome, self._outcome.dropped.get(LATE, 0)
@@ -677,11 +684,11 @@ class Run(Generic[Frame]):
         return order_remarks(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
 
     def __repr__(self) -> str:
-        return "\n".join([f"Run: {self.summary()}", *self.remarks()])
+        return "\n".join([f"Run: {self.summary()}", *self._said])
 
     def _repr_html_(self) -> str:
         from sessionkit.views.html import run_html
 
         if self._lives:
             return html_block("".join(f"<p>{escape_html(each)}</p>" for each in [*repr(self).splitlines()]))
-        return run_html(self.summary(), self._table, self.remarks(), self._outcome.batch.form, self.timezone)
+        return run_html(self.summary(), self._table, self._said, self._outcome.batch.form, self.timezone)

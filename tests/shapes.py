@@ -252,6 +252,18 @@ def minute_beats() -> pd.DataFrame:
     return records(["sensor"] * 10_000, START + np.cumsum(pauses))
 
 
+def late_beats() -> pd.DataFrame:
+    """Twelve devices with a beat every 60 s and rare pauses; 8 % of the beats come some 40 s late, none by a gap."""
+    rng = np.random.default_rng(11)
+    pauses = (
+        60_000 + rng.normal(0, 1_500, (12, 200)) + (rng.random((12, 200)) < 0.02) * rng.uniform(3e5, 4e6, (12, 200))
+    )
+    at = (START + pauses.cumsum(axis=1) + 3_100 * np.arange(12)[:, None]).astype(np.int64).ravel()
+    late_ms = np.where(rng.random(len(at)) < 0.08, np.minimum(rng.exponential(40_000, len(at)), 85_000), 0)
+    frame = records(np.repeat([f"sensor {number}" for number in range(12)], 200), at)
+    return frame.iloc[np.argsort(at + late_ms, kind="stable")].reset_index(drop=True)
+
+
 @shape
 def access_log() -> pd.DataFrame:
     """A web server's log: addresses, in order, to the second, with many records in one second; nothing is dropped."""

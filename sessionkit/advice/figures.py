@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 PLOT_HEIGHT, CELL_HEIGHT = 340, 26
+ABOUT = 9  # steps of the curve of pauses that count as one length: 11% on either side
+BELOW = 0.035  # of the height, where the marks of single lengths stand
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
 SHARES = {1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %", 1e-2: "1 %", 1e-1: "10 %", 1: "all"}
@@ -39,17 +41,22 @@ DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F25
 
 
 def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
-    """How usual pauses of each length are, with the valleys between their heaps."""
+    """How many pauses are about as long as each length, a mark below for each length that is there, and the valleys."""
     colours = palette(theme)
-    logs, height = suggestion.curve
-    pauses_ms = np.round(10**logs, 6)
-    edge = {"width": 2.5, "color": colours.edge}
+    logs, found = suggestion.curve
+    height = np.convolve(found, np.ones(ABOUT, np.int64), "same") if len(found) else found
+    top = int(height.max(initial=1))
+    pauses_ms, edge = np.round(10**logs, 6), {"width": 2.5, "color": colours.edge}
     figure = go.Figure(curve(pauses_ms, height, "pauses", edge, fillcolor=colours.body, showlegend=False))
+    mark = {"symbol": "line-ns", "size": 9, "line": {"width": 1.4, "color": colours.line_words}}
+    there = np.flatnonzero(found)
+    hover = [f"{plural(int(found[at]), 'pause')} of about {about(round(pauses_ms[at]))}" for at in there.tolist()]
+    below = dots(pauses_ms[there], np.full(len(there), -BELOW * top), "pauses", mark, hover, showlegend=False)
+    figure.add_trace(below)
     title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT)
     if len(logs):
         figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True))
-    top = float(height.max(initial=1))
     others = 0
     for valley in suggestion.valleys:
         is_chosen = valley.gap_ms == suggestion.gap_ms
@@ -63,9 +70,8 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         colour = colours.line_words if is_chosen else colours.mute
         add_note(figure, decades(valley.gap_ms), reach, text, colour, "left", yanchor="top")
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
-    figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), **counts_axis(top))
-    if top < 10:  # smoothed: of a few pauses there are tenths
-        figure.update_yaxes(tickformat=",.3~r", dtick=None)
+    counted = axis_title("pauses within 11% of this length", colours)
+    figure.update_yaxes(title=counted, **counts_axis(top) | {"range": [-2 * BELOW * top, 1.05 * top]})
     return figure
 
 
@@ -159,8 +165,10 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     nothing = min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
     best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
-    best.sort(key=lambda cell: cell.delay_ms)
+    best.sort(key=lambda cell: (cell.delay_ms, cell.dropped))
     dotted = {"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"}
+    lowest = np.minimum.accumulate([cell.dropped for cell in best])  # a step up leaves fewer sessions apart
+    best = [cell for cell, least in zip(best, lowest.tolist(), strict=True) if cell.dropped == least]
     waits, shares = [cell.delay_ms for cell in best], [cell.dropped_share or nothing for cell in best]
     stair = curve(waits, shares, "the best for each delay", dotted)
     below, above = [], []  # the best lie over what they beat
@@ -172,10 +180,15 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
         below.append(_settings(sweep, lost, name, f"{shape}-open", colours.other, nothing, showlegend=not won))
         above.append(_settings(sweep, won, name, shape, colour, nothing, showlegend=bool(won)))
     figure = go.Figure([*below, stair, *above])
-    said = ["a mark is a setting, an exact run; hollow and grey: another one drops no more records and waits no longer"]
+    is_cut = any(cell.apart for cell in sweep.cells)
+    worse = "drops no more records, leaves no more sessions apart" if is_cut else "drops no more records"
+    said = [f"a mark is a setting, an exact run; hollow and grey: another one {worse} and waits no longer"]
+    dropped = [cell.dropped_share for cell in sweep.cells if cell.dropped]
     named = {share: said for share, said in SHARES.items() if share > nothing}
-    if not any(cell.dropped for cell in sweep.cells):
-        said.append("no setting drops a record, so the shortest wait is the best")
+    if not dropped:
+        said.append(f"no setting drops a record{'' if is_cut else ', so the shortest wait is the best'}")
+    elif not any(min(dropped) <= share <= max(dropped) for share in named):
+        named = {share: percent(share) for share in (min(dropped), max(dropped))}
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
     title = "wait for a final result, after a window's last moment"
     figure.update_xaxes(title=axis_title(title, colours), **_waits_axis(sweep))
@@ -216,7 +229,8 @@ def _hover(cell: Cell) -> str:
     settings = ", ".join(f"{_in_words(name)} {show_duration(ms)}" for name, ms in cell.settings.items())
     return escape_label(
         f"{settings}: {cell.dropped:,} dropped ({percent(cell.dropped_share)}), {plural(cell.windows, 'window')}, "
-        f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",
+        f"{plural(cell.merges, 'merge')}, {f'{cell.apart:,} apart, ' if cell.apart else ''}"
+        f"final after {show_duration(cell.delay_ms)}",
         300,
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, enough_ms, show_duration
+from sessionkit.engine.apart import Apart, sessions_apart
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
@@ -21,12 +22,13 @@ from sessionkit.windows.contract import WindowKind
 
 
 class Counts(NamedTuple):
-    """What a replay came to; `late` records count in no window."""
+    """What a replay came to; `late` records count in no window; `apart`: see `engine/apart.py`, None if not known."""
 
     records: int
     late: int
     windows: int
     merges: int
+    apart: int | None = None
 
 
 class Replay:
@@ -55,14 +57,33 @@ class Replay:
         """How many records have a key and a time: the others are dropped under any windows."""
         return len(self.batch) if self.batch.rejected is None else int((self.batch.rejected == 0).sum())
 
-    def run(self, windows: WindowKind) -> Outcome:
-        """What these windows make of the records, without a trace and without aggregations."""
-        limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": False}
+    def run(self, windows: WindowKind, *, keep_trace: bool = False) -> Outcome:
+        """What these windows make of the records, without aggregations."""
+        limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
         return run_kernel(windows, {}, self._batch_for(windows), **limits)
+
+    def late(self, windows: WindowKind) -> int:
+        """How many records count in no window."""
+        return self.run(windows).dropped.get(LATE, 0)
 
     def counts(self, windows: WindowKind) -> Counts:
         outcome = self.run(windows)
-        return Counts(self.usable, outcome.dropped.get(LATE, 0), outcome.result_count, outcome.merge_count)
+        late, apart = outcome.dropped.get(LATE, 0), sessions_apart(outcome, windows).sessions
+        return Counts(self.usable, late, outcome.result_count, outcome.merge_count, apart)
+
+    def joined(self, plan: Plan) -> Apart:
+        """The sessions that stay apart under this plan's grace, with a grace under which none does."""
+        under = partial(self._apart, plan)
+        found = tried = under(plan._complete_windows.grace_ms)
+        grace_ms = 0
+        while tried.grace_ms is not None:  # more grace keeps more records, and these may stay apart in their turn
+            grace_ms = enough_ms(max(tried.grace_ms, 5 * grace_ms // 4))
+            tried = under(grace_ms)
+        return found._replace(grace_ms=grace_ms if found.sessions else None)
+
+    def _apart(self, plan: Plan, grace_ms: int) -> Apart:
+        windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
+        return sessions_apart(self.run(windows, keep_trace=True), windows)
 
     def _batch_for(self, windows: WindowKind) -> RecordBatch:
         with_null = windows.takes_null_values
@@ -94,7 +115,7 @@ def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
     replay = data if isinstance(data, Replay) else Replay.of(plan, data)
 
     def keeps_all(grace_ms: int) -> bool:
-        return replay.counts(plan.with_windows(grace_ms=grace_ms)._complete_windows).late == 0
+        return not replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows)
 
     steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
     return steps[min(bisect_left(steps, True, key=keeps_all), len(steps) - 1)]

@@ -14,6 +14,7 @@ from sessionkit.advice.replay import Replay, order_advice
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
+from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
@@ -85,7 +86,7 @@ class GapSuggestion(Pictured):
     burst_ms: int | None
     valleys: tuple[Valley, ...]
     pauses: int
-    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # log10 of a pause in ms; how usual it is
+    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]  # log10 of a pause in ms; how many are so long
     keys: str
 
     def words(self) -> list[str]:
@@ -148,9 +149,9 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     plan, data = plan_and_data(plan, data, "suggest_gap")
     pauses = pauses_of(Replay.of(plan, data).batch)
     keys = ", ".join(plan.source.keys)
-    logs, height, valleys = np.empty(0), np.empty(0), tuple[Valley, ...]()
+    logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
-        logs, height = _curve(pauses)
+        logs, found, height = _curve(pauses)
         tick, empty = int(np.gcd.reduce(pauses)), _empty_valleys(pauses)
         dents = [valley for valley in _valleys(logs, height) if valley.gap_ms >= RESOLUTIONS * tick]
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
@@ -166,7 +167,7 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         burst_ms=max(bursts, key=lambda valley: valley.clearness).gap_ms if bursts else None,
         valleys=valleys,
         pauses=len(pauses),
-        curve=(logs, height),
+        curve=(logs, found),
         keys=keys,
     )
 
@@ -182,8 +183,10 @@ def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
     return pauses[pauses > 0]
 
 
-def _curve(pauses: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """How usual a pause is, over its logarithm: every pause as a bell of the same width."""
+def _curve(
+    pauses: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell."""
     logs = decades(pauses)
     low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
     count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
@@ -191,7 +194,7 @@ def _curve(pauses: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.
     reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
     # in whole numbers, which add up to the same on every machine
     bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
-    return low + (np.arange(count) + 0.5) * STEP, np.convolve(found, bell, "same") / bell.sum()
+    return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(found, bell, "same") / bell.sum()
 
 
 def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> list[Valley]:
@@ -260,6 +263,8 @@ class GraceSuggestion(Pictured):
     records: int
     plan: Plan
     curve: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # graces that were tried, and the share that they keep
+    apart: int = 0  # sessions that are kept and stay apart from another within reach, as that had closed too early
+    joining_grace_ms: int | None = None  # a grace under which none does
     remarks: tuple[str, ...] = ()  # why so many records are behind stream time, where a cause is found
 
     def words(self) -> list[str]:
@@ -273,6 +278,7 @@ class GraceSuggestion(Pictured):
             f"{kept} ({dropped:,} dropped); {percent(self.keep)} were asked for."
             if self.records
             else "There are no records, so no grace can be told apart from another.",
+            *(f"But {said}" for said in Apart(self.apart, self.joining_grace_ms).words(windows)),
             f"The cost: a result is final {waits} of stream time after a window's last moment.",
             *self.remarks,
         ]
@@ -314,12 +320,16 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
     for each_ms in np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist():
         _share(plan, replay, each_ms, tried)
     graces = np.array(sorted(tried), np.int64)
+    chosen = plan.with_windows(grace_ms=grace_ms)
+    apart, joining_ms = replay.joined(chosen)
     return GraceSuggestion(
         grace_ms=grace_ms,
         keep=keep,
         kept_share=tried[grace_ms],
         records=replay.usable,
-        plan=plan.with_windows(grace_ms=grace_ms),
+        plan=chosen,
+        apart=apart,
+        joining_grace_ms=joining_ms,
         curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
         remarks=tuple(order_advice(plan, replay, lambda cured: _smallest_grace_ms(plan, cured, keep, {}))),
     )
@@ -338,6 +348,6 @@ def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int,
 
 def _share(plan: Plan, replay: Replay, grace_ms: int, tried: dict[int, float]) -> float:
     if grace_ms not in tried:
-        counts = replay.counts(plan.with_windows(grace_ms=grace_ms)._complete_windows)
-        tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
+        late, records = replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows), replay.usable
+        tried[grace_ms] = (records - late) / records if records else 1.0
     return tried[grace_ms]

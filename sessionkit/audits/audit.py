@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
     CAME,
     LOST,
+    ONLY_IN_KAFKA,
     OTHER_VALUE,
     VERDICTS,
     Sent,
@@ -85,6 +87,8 @@ class Audit(Pictured):
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": sum(self._verdicts.get(id) == LOST for id in self._waiting),
+            "lost_in_larger": len(holders := self._holders),
+            "larger": len(set(holders)),
             "dropped_records": sum(self.run.metrics()[name] for name in ("records-dropped", "dropped-expired")),
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
@@ -247,6 +251,19 @@ class Audit(Pictured):
         names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
         columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
         return tables.frame_of(columns, self.expected._outcome.batch)
+
+    @property
+    def _holders(self) -> list[WindowId]:
+        """For each lost result that is part of a larger session: that session, which Kafka sent instead."""
+        larger: dict[tuple[int, Any], list[WindowId]] = {}
+        for id in in_order(id for id, verdict in self._verdicts.items() if verdict == ONLY_IN_KAFKA):
+            larger.setdefault((id.partition, id.key), []).append(id)
+        holders = []
+        for lost in (id for id, verdict in self._verdicts.items() if verdict == LOST and id not in self._waiting):
+            of_key = larger.get((lost.partition, lost.key), [])
+            place = bisect_left(of_key, lost.end_ms, key=lambda id: id.end_ms)
+            holders += [id for id in of_key[place : place + 1] if id.start_ms <= lost.start_ms]
+        return holders
 
     @cached_property
     def _held_final_count(self) -> int:

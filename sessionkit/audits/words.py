@@ -40,9 +40,11 @@ def audit_words(
         words.append(_why_counted(settings, counts["late_but_counted"]))
     if counts["waiting"]:
         words.append(_why_waiting(settings, plan, counts["waiting"]))
-    if counts["lost"] > counts["waiting"]:
+    if counts["lost"] > counts["waiting"] + counts["lost_in_larger"]:
         words.append(_why_lost(settings, counts, windows, strategy))
-    if counts["only_in_kafka"] or counts["other_value"]:
+    if counts["lost_in_larger"]:
+        words.append(_why_joined(counts))
+    if counts["only_in_kafka"] > counts["larger"] or counts["other_value"]:
         words.append(_why_changed(settings, counts))
     if counts["sent_twice"]:
         words.append(_why_twice(plan, counts["sent_twice"]))
@@ -170,8 +172,20 @@ def _wrong(counts: Mapping[str, int]) -> str:
         "other_value": "with another value",
         "only_in_kafka": "that should not be there",
     }
-    counted = {**counts, "lost": counts["lost"] - counts["waiting"]}
-    return ", ".join(f"{counted[name]:,} {word}" for name, word in names.items() if counted[name])
+    in_larger, larger = counts["lost_in_larger"], counts["larger"]
+    counted = {**counts, "lost": counts["lost"] - counts["waiting"] - in_larger}
+    counted["only_in_kafka"] -= larger
+    joined = [f"{in_larger:,} joined into {plural(larger, 'larger session')}"] * bool(in_larger)
+    return ", ".join([*(f"{counted[name]:,} {word}" for name, word in names.items() if counted[name]), *joined])
+
+
+def _why_joined(counts: Mapping[str, int]) -> str:
+    counted = ", or late records counted that are dropped otherwise" if counts["late_but_counted"] else ""
+    return (
+        f"Why joined ({counts['lost_in_larger']:,}): the store, or its cache, still held sessions that by the "
+        f"retention are gone, and late records joined them{counted}. "
+        "How many results are expected depends on the retention: a longer one joins more."
+    )
 
 
 def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind, strategy: str) -> str:
@@ -199,7 +213,8 @@ def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
         why += "; with the cache on, entries stay readable that the store has expired"
     if counts["late_but_counted"]:
         why = f"a late record counted, or {why}"
-    how_many = " + ".join(f"{counts[name]:,}" for name in ("other_value", "only_in_kafka") if counts[name])
+    changed = counts["other_value"], counts["only_in_kafka"] - counts["larger"]
+    how_many = " + ".join(f"{count:,}" for count in changed if count)
     return f"Why changed ({how_many}): {why}."
 
 

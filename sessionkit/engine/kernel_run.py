@@ -190,11 +190,11 @@ def _load(
     closes = form.loads_before_ms(newest_times(batch, stream_time_ms))
     state = store.load(batch.keys, dict(zip(batch.partitions.tolist(), closes.tolist(), strict=True)), names)
     code, keys = codes_of(state.key, batch.keys)
-    order = _by_key_and_time(code, state.partition, state.time_ms, len(keys))
+    order = by_key_and_time(code, state.partition, state.time_ms, len(keys))
     return state.take(order), code[order], keys
 
 
-def _by_key_and_time(code: Times, partition: Times, time_ms: Times, keys: int) -> Times:
+def by_key_and_time(code: Times, partition: Times, time_ms: Times, keys: int) -> Times:
     partitions = int(partition.max(initial=0)) + 1
     if are_few_places(keys * partitions, len(code)):
         return order_by_place(code * partitions + partition, keys * partitions, time_ms)

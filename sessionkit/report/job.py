@@ -83,7 +83,7 @@ def make_report(report: Report) -> str:
         report.progress("running the plan")
         run: Run = report.plan.run(report.records, frame="arrow")
         counts = run.metrics()
-        remarks = list(dict.fromkeys([*report.remarks, *run.remarks()]))
+        remarks = list(dict.fromkeys([*report.remarks, *run._said]))
         findings = Findings(report.title, report.plan, counts, run, report.code, files, remarks)
         report.progress("writing the tables")
         for name, table in findings.tables().items():

@@ -62,15 +62,14 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
         words.append(
             f"It came {lacked(missing)} too late: with grace {enough} instead of {grace} it would have been kept."
         )
-    elif code == OPENED:
-        words += _gone_near(trace, windows, index)
-    elif time < close:
+        return words
+    if code != OPENED and time < close:
         behind = show_duration(close - time)
         words.append(
             f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
             "still open."
         )
-    return words
+    return words + _gone_near(trace, windows, index)
 
 
 def _closed_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
@@ -90,24 +89,31 @@ def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[st
     if not windows.is_ever_closed:
         gone = f"was forgotten: {windows.forgets_in_words()}"
     elif end < close:
-        gone = f"was closed already: what ended before {at(close)} was"
+        enough, grace = grace_with(windows.grace_ms, close - end), show_duration(windows.grace_ms)
+        gone = f"was closed already: what ended before {at(close)} was; with grace {enough} instead of {grace} it "
+        gone += "would have been open"
     else:
         gone = "the store had forgotten it"
     return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
 
 
 def _sessions_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[tuple[int, int]]:
-    """(start, end) of the sessions of its key, open or not, that a record would have joined when it came."""
+    """(start, end) of the sessions of its key, open or not, that a record would have joined when it came, but did not.
+
+    Those that reach it with the bounds that they have at the end are looked through: bounds only grow.
+    """
     time = int(trace.batch.timestamp_ms[index])
     columns, batch = trace.window_columns, trace.batch
     mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
     absorbed_before = columns.merged_into >= 0
     absorbed_before[trace.merges.absorbed[trace.merges.at >= index]] = False
-    rows = np.flatnonzero(mine & ~absorbed_before)
+    first_ms, last_ms = windows.reach_of_ms(columns.start_ms, columns.end_ms)
+    rows = np.flatnonzero(mine & ~absorbed_before & (first_ms <= time) & (time <= last_ms))
+    joined = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
     opened = np.flatnonzero(trace.decision == OPENED)
     near = []
     for row in rows.tolist():
-        if row >= columns.loaded_count and opened[row - columns.loaded_count] >= index:
+        if row in joined or (row >= columns.loaded_count and opened[row - columns.loaded_count] >= index):
             continue
         start, end = trace.bounds_before(row, index)
         first, last = windows.reach_of_ms(start, end)

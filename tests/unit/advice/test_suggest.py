@@ -177,15 +177,18 @@ def test_every_cell_is_an_exact_run() -> None:
 
 
 def test_a_setting_that_another_one_beats_is_dominated() -> None:
-    swept = sk.sweep(by("carrier", "origin"), FLIGHTS, inactivity_gap=["30m", "1h", "2h"], grace=[0, "30m", "90m"])
+    swept = sk.sweep(
+        by("carrier", "origin"), FLIGHTS, inactivity_gap=["30m", "1h", "2h"], grace=[0, "30m", "12h", "15h"]
+    )
     cells = list(zip(swept.cells, swept.is_dominated.tolist(), strict=True))
     for cell, beaten in cells:
         better = [
             other
             for other, _ in cells
             if other.dropped <= cell.dropped
+            and (other.apart or 0) <= (cell.apart or 0)
             and other.delay_ms <= cell.delay_ms
-            and (other.dropped, other.delay_ms) != (cell.dropped, cell.delay_ms)
+            and (other.dropped, other.apart, other.delay_ms) != (cell.dropped, cell.apart, cell.delay_ms)
         ]
         assert beaten == bool(better)
     assert any(beaten for _, beaten in cells)

@@ -294,7 +294,8 @@ def test_a_restart_lets_rocksdb_expire_nothing_until_the_next_put() -> None:
     assert found(audit_of(windows, rows, UPDATE, store="rocksdb"))["dropped_records"] == 1
     disk = audit_of(windows, rows, UPDATE, store="rocksdb", restarts=[1])
     assert [row["kafka_count"] for row in disk.differences().to_pylist() if row["verdict"] == "only in Kafka"] == [2]
-    assert "when a record came for it, or a late record made it larger." in repr(disk)
+    assert "; 1 joined into 1 larger session." in repr(disk)
+    assert "late records joined them, or late records counted that are dropped otherwise. How many" in repr(disk)
     memory = audit_of(windows, rows, UPDATE, restarts=[1])  # its changelog brings back what it had observed
     assert [row["kafka_count"] for row in memory.differences().to_pylist()] == [1]
 

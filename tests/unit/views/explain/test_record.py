@@ -157,8 +157,8 @@ def test_a_record_that_opens_tells_what_had_been_near() -> None:
     assert "would have" not in found.explain(offset=3)
     assert (
         "opened a new session, as it found none of its key to join within the gap of 5 min. The session at 10 min would "
-        "have taken it, but was closed already: what ended before 11 min was. Stream time had been moved"
-        in found.explain(offset=2)
+        "have taken it, but was closed already: what ended before 11 min was; with grace 3 min instead of 2 min it would "
+        "have been open. Stream time had been moved" in found.explain(offset=2)
     )
     still_open = [("ada", 10), ("bob", 17), ("ada", 15)]
     assert "joined the session at 10 min" in toy(still_open).explain(offset=2)
