@@ -10,17 +10,7 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.exports.java_parts import (
-    COLUMN,
-    COMBINERS,
-    IMPORTS,
-    JSON,
-    MAIN,
-    MILLISECONDS,
-    READERS,
-    SERDE,
-    suppress_call,
-)
+from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, serde, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.windows.hopping import TimeWindows
@@ -192,8 +182,7 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
         _merge(fields, key_class) if windows.merges else "",
         _result(fields) if _is_made(fields) else "",
     ]
-    has_paths = any("." in name for name in request.value_types())
-    code = "".join(blocks) + SERDE + COLUMN[has_paths]
+    code = "".join(blocks) + serde(any("." in name for name in request.value_types()))
     return code + _helpers(code) + "}\n"
 
 

@@ -260,14 +260,7 @@ def root_of(name: str) -> str:
 
 
 def nested(types: Mapping[str, str]) -> dict[str, Any]:
-    """Types by the names of columns; the type of an object is such a dict again.
-
-    Raises:
-        NotBuilt: a column is read as a whole and by its fields.
-    Example:
-        >>> nested({"payload.user": "VARCHAR", "payload.amount": "DOUBLE", "page": "VARCHAR"})
-        {'payload': {'user': 'VARCHAR', 'amount': 'DOUBLE'}, 'page': 'VARCHAR'}
-    """
+    """Types by the names of columns; that of an object is such a dict again: {"payload": {"amount": "DOUBLE"}}."""
     paths = {name: path_of(name) for name in types}
     columns: dict[str, Any] = {}
     for name, path in paths.items():

@@ -176,7 +176,7 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
 def check_options(
     source: Source, types: Mapping[str, str], wanted: Sequence[str], *, takes_format: bool = False
 ) -> None:
-    """Refuses options that only records read in this process can have; `types` are Spark's names of the columns' types."""
+    """Refuses options that only records read in this process can have; `types` are Spark's names of types."""
     for name, way in _WAYS.items():
         value = getattr(source, name)
         if value not in _READ_ANYWHERE and not (takes_format and name == "format"):
