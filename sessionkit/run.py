@@ -87,12 +87,11 @@ class Run(Generic[Frame]):
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
 
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
-        timestamps in milliseconds in the run's `timezone`; `sk.group_by_key(…, times="ms")` gives them, here and in
-        all other views, as integers in columns that end in `_ms`, and the key joined in the column `key`.
+        timestamps in milliseconds in the run's `timezone`; `run.trace.windows()` has them as integers.
 
         Example:
             >>> list(plan.run(monday).table().columns)
-            ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
+            ['user', 'window_start', 'window_end', 'count', 'status', 'partition']
         """
         return tables.frame_of(self._table, self._outcome.batch)
 
@@ -249,8 +248,8 @@ class Run(Generic[Frame]):
         Args:
             most: at most this many keys; all by default.
         Example:
-            >>> waves.run(flights).losses(1)[["key", "records", "late"]].values.tolist()
-            [['EV@EWR', 3556, 140]]
+            >>> waves.run(flights).losses(1)[["carrier", "origin", "records", "late"]].values.tolist()
+            [['EV', 'EWR', 3556, 140]]
         """
         return tables.frame_of(tables.losses(self.trace, most), self._outcome.batch)
 
@@ -290,8 +289,8 @@ class Run(Generic[Frame]):
             InvalidArgument: the windows of this run do not merge.
         Example:
             >>> merge = waves.run(flights).merges().iloc[0]
-            >>> merge["key"], int(merge["window_start_ms"])
-            ('EV@EWR', 1372668720000)
+            >>> merge["carrier"], merge["origin"], str(merge["window_start"])
+            ('EV', 'EWR', '2013-07-01 08:52:00+00:00')
         """
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
 
@@ -406,7 +405,7 @@ class Run(Generic[Frame]):
         Example:
             >>> run = waves.run(flights)
             >>> merge = run.merges().iloc[0]
-            >>> print(str(run.lineage(merge["key"], merge["window_start_ms"])).splitlines()[0])
+            >>> print(str(run.lineage("EV@EWR", merge["window_start"])).splitlines()[0])
             Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00: 28 records
         """
         from sessionkit.views.lineage.lineage import lineage_of

@@ -16,7 +16,7 @@ from tests.deployments import audit_deployed
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 VISITS = (
-    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset", times="ms")
+    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset")
     .windowed_by(sk.SessionWindows(inactivity_gap="5m", grace="10m"))
     .aggregate(clicks=sk.count())
 )

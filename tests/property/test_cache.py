@@ -16,7 +16,7 @@ from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
-from tests.kinds import table_of
+from tests.kinds import group_in_ms, table_of
 
 KEYS = st.sampled_from(["", "a", "b"])
 TIMES = st.integers(0, 20)
@@ -234,7 +234,7 @@ OWN = sk.aggregation(initializer=list, aggregator=_null_on_two, merger=_joined, 
 
 def run_of(windows: Any, rows: list[tuple[str, int, int]], own: Any = OWN, **options: Any) -> sk.Run:
     table = table_of(rows, key=pa.string(), time=pa.int64(), v=pa.int64())
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
+    plan = group_in_ms("key", timestamp="time").windowed_by(windows).aggregate(own=own)
     return run_deployed(plan, table, retention=FOR_EVER, **options)
 
 

@@ -47,7 +47,7 @@ class DropCalendar:
         67% of the drops lie between 16:00 and 21:00, but only 31% of the records do.
         The worst hour is 2013-07-28 19:00 with 22 of 54 records.
         >>> list(drops.table().columns)
-        ['start_ms', 'end_ms', 'records', 'dropped', 'share']
+        ['start', 'end', 'records', 'dropped', 'share']
         >>> figure = drops.figure()
     """
 

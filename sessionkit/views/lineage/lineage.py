@@ -52,7 +52,7 @@ class Lineage(Pictured):
     Example:
         >>> run = waves.run(flights)
         >>> merge = run.merges().iloc[0]
-        >>> lineage = run.lineage(merge.key, merge.window_start_ms)
+        >>> lineage = run.lineage((merge.carrier, merge.origin), merge.window_start)
         >>> lineage.nodes[-1].total == len(lineage.records())
         True
         >>> lineage.title

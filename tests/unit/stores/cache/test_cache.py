@@ -14,6 +14,7 @@ from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.deployments import A_WINDOW, run_deployed
+from tests.kinds import group_in_ms
 
 GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=1_000)
 
@@ -384,7 +385,7 @@ def test_partitions_are_apart() -> None:
 
 def run_of(windows: Any, rows: list[tuple[str, int]], **options: Any) -> sk.Run:
     table = pa.table({"key": [key for key, _ in rows], "time": [time for _, time in rows]})
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows)
+    plan = group_in_ms("key", timestamp="time").windowed_by(windows)
     emit = options.pop("emit", "on_window_update")
     run = run_deployed(plan.emit(emit).count(), table, **options)
     run.trace.check()
@@ -397,7 +398,7 @@ def log(run: sk.Run) -> list[tuple[Any, ...]]:
 
 
 def test_only_kafka_has_a_cache() -> None:
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(GAP_10).count()
+    plan = group_in_ms("key", timestamp="time").windowed_by(GAP_10).count()
     table = pa.table({"key": ["a"], "time": [1]})
     for option in ({"caching": True}, {"commit_every": 1}, {"emit_interval": "1s"}):
         with pytest.raises(InvalidArgument, match="cannot be called like this; got an unexpected keyword"):
@@ -514,11 +515,7 @@ PARTITIONED = pa.table({"key": ["a", "b"], "time": [1, 2], "partition": [0, 1]})
 @pytest.mark.parametrize("windows", [sk.TimeWindows(size_ms=10, grace=0), GAP_10])
 def test_a_flushed_result_is_in_the_partition_of_its_window(windows: Any) -> None:
     """The commit at the end comes with a record of partition 1, and flushes the windows of partition 0 as well."""
-    plan = (
-        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
-        .windowed_by(windows)
-        .count()
-    )
+    plan = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows).count()
     cached = run_deployed(plan, PARTITIONED, caching=True)
     found = [(row["partition"], row["key"]) for row in cached.changelog().to_pylist()]
     assert found == [(0, "a"), (1, "b")]
