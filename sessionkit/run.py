@@ -147,7 +147,7 @@ class Run(Generic[Frame]):
         stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
         return stage.step(tables.changelog(self._outcome, plan._strategy)), stage
 
-    def suppress_buffer(self) -> SuppressBuffer:
+    def suppress_buffer(self) -> SuppressBuffer[Frame]:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
 
         Raises:
@@ -182,7 +182,7 @@ class Run(Generic[Frame]):
         return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
 
     @called_as('run.emissions("ada")')
-    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
+    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions[Frame]:
         """What went downstream for one key, and what is pending: which results were retracted, which are still to come.
 
         Without `key`, it shows the key with the most events.
@@ -394,7 +394,7 @@ class Run(Generic[Frame]):
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
-    def lineage(self, key: Any, window_start: Moment | None = None, *, partition: int | None = None) -> Lineage:
+    def lineage(self, key: Any, window_start: Moment | None = None, *, partition: int | None = None) -> Lineage[Frame]:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
         Args:
@@ -416,7 +416,7 @@ class Run(Generic[Frame]):
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
         return lineage_of(self.trace, self._key(key), start_ms, partition)
 
-    def latency(self) -> Latency:
+    def latency(self) -> Latency[Frame]:
         """How long after its end each window became final.
 
         Example:
@@ -427,7 +427,7 @@ class Run(Generic[Frame]):
 
         return Latency(self.trace, self._windows)
 
-    def open_windows(self) -> OpenWindows:
+    def open_windows(self) -> OpenWindows[Frame]:
         """How many windows are open after each record: what a store has to hold.
 
         Example:
@@ -439,7 +439,7 @@ class Run(Generic[Frame]):
         return OpenWindows(self.trace, self._windows)
 
     @called_as("run.compare(other_run)")
-    def compare(self, other: Run) -> Comparison:
+    def compare(self, other: Run) -> Comparison[Frame]:
         """What changes from this run to another one of the same records: records, windows, values.
 
         Raises:
@@ -546,7 +546,7 @@ class Run(Generic[Frame]):
         scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
         return draw_lanes(scene)
 
-    def drop_calendar(self) -> DropCalendar:
+    def drop_calendar(self) -> DropCalendar[Frame]:
         """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.
 
         Raises:
@@ -559,7 +559,7 @@ class Run(Generic[Frame]):
 
         return DropCalendar(self.trace, self._windows)
 
-    def partition_times(self) -> PartitionTimes:
+    def partition_times(self) -> PartitionTimes[Frame]:
         """How far the stream time of each partition is behind the newest one, and which partitions stand still.
 
         Raises:

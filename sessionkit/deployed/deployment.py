@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from sessionkit.stores.sizes import byte_count, byte_text
 
 Restarts: TypeAlias = Sequence[int | tuple[int, RestartKind]]
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
-_PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
+_PLAIN: _Settings = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
 
 
@@ -33,6 +33,20 @@ class Restart(NamedTuple):
 
     row: int
     kind: RestartKind = "disk"
+
+
+if TYPE_CHECKING:
+
+    class _Settings(TypedDict, total=False):  # of a deployment
+        store: Literal["rocksdb", "memory"] | type
+        retention: Duration | None
+        caching: bool | str
+        commit_interval: Duration | None
+        commit_every: int | Sequence[int] | None
+        emit_interval: Duration | None
+        clock: str | None
+        guarantee: Literal["at_least_once"]
+        restarts: Restarts
 
 
 @answers_calls("deployment")
@@ -111,7 +125,7 @@ class Deployment:
 
     @classmethod
     @called_as('sk.Deployment.plain(retention="1h")')
-    def plain(cls, **changed: Any) -> Deployment:
+    def plain(cls, **changed: Unpack[_Settings]) -> Deployment:
         """The simplest deployment: a store in memory, no cache, no interval. Each update goes out, and finals at once.
 
         Args:
@@ -122,7 +136,7 @@ class Deployment:
             ... )
             True
         """
-        return cls(**_PLAIN | changed)
+        return cls(**(_PLAIN | changed))
 
     @classmethod
     @called_as('sk.Deployment.from_properties("streams.properties")')
