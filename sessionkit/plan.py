@@ -576,7 +576,6 @@ def group_by_key(
     on_bad_time: OnBadTime = "refuse",
     sort: bool | Literal["timestamp"] = False,
     types: Mapping[str, str] | None = None,
-    times: Literal["timestamp", "ms"] = "timestamp",
     arrival: str | None = None,
     idle_after: Duration | None = None,
     format: str | None = None,
@@ -600,8 +599,6 @@ def group_by_key(
         sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
         types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
             text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
-        times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
-            shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
         arrival: the wall clock of `idle_after`: a column that says when each record arrived, written as `timestamp` is.
         idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
             Its stream time moves to the smallest one of the partitions that are not, and never back.

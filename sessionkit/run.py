@@ -88,12 +88,11 @@ class Run(Generic[Frame]):
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
 
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
-        timestamps in milliseconds in the run's `timezone`; `sk.group_by_key(…, times="ms")` gives them, here and in
-        all other views, as integers in columns that end in `_ms`, and the key joined in the column `key`.
+        timestamps in milliseconds in the run's `timezone`; `run.trace.windows()` has them as integers.
 
         Example:
             >>> list(plan.run(monday).table().columns)
-            ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
+            ['user', 'window_start', 'window_end', 'count', 'status', 'partition']
         """
         return tables.frame_of(self._table, self._outcome.batch)
 
@@ -149,7 +148,7 @@ class Run(Generic[Frame]):
         stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
         return stage.step(tables.changelog(self._outcome, plan._strategy)), stage
 
-    def suppress_buffer(self) -> SuppressBuffer:
+    def suppress_buffer(self) -> SuppressBuffer[Frame]:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
 
         Raises:
@@ -184,7 +183,7 @@ class Run(Generic[Frame]):
         return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
 
     @called_as('run.emissions("ada")')
-    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
+    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions[Frame]:
         """What went downstream for one key, and what is pending: which results were retracted, which are still to come.
 
         Without `key`, it shows the key with the most events.
@@ -250,8 +249,8 @@ class Run(Generic[Frame]):
         Args:
             most: at most this many keys; all by default.
         Example:
-            >>> waves.run(flights).losses(1)[["key", "records", "late"]].values.tolist()
-            [['EV@EWR', 3556, 140]]
+            >>> waves.run(flights).losses(1)[["carrier", "origin", "records", "late"]].values.tolist()
+            [['EV', 'EWR', 3556, 140]]
         """
         return tables.frame_of(tables.losses(self.trace, most), self._outcome.batch)
 
@@ -291,8 +290,8 @@ class Run(Generic[Frame]):
             InvalidArgument: the windows of this run do not merge.
         Example:
             >>> merge = waves.run(flights).merges().iloc[0]
-            >>> merge["key"], int(merge["window_start_ms"])
-            ('EV@EWR', 1372668720000)
+            >>> merge["carrier"], merge["origin"], str(merge["window_start"])
+            ('EV', 'EWR', '2013-07-01 08:52:00+00:00')
         """
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
 
@@ -396,7 +395,7 @@ class Run(Generic[Frame]):
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
-    def lineage(self, key: Any, window_start: Moment | None = None, *, partition: int | None = None) -> Lineage:
+    def lineage(self, key: Any, window_start: Moment | None = None, *, partition: int | None = None) -> Lineage[Frame]:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
         Args:
@@ -407,7 +406,7 @@ class Run(Generic[Frame]):
         Example:
             >>> run = waves.run(flights)
             >>> merge = run.merges().iloc[0]
-            >>> print(str(run.lineage(merge["key"], merge["window_start_ms"])).splitlines()[0])
+            >>> print(str(run.lineage("EV@EWR", merge["window_start"])).splitlines()[0])
             Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00: 28 records
         """
         from sessionkit.views.lineage.lineage import lineage_of
@@ -418,7 +417,7 @@ class Run(Generic[Frame]):
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
         return lineage_of(self.trace, self._key(key), start_ms, partition)
 
-    def latency(self) -> Latency:
+    def latency(self) -> Latency[Frame]:
         """How long after its end each window became final.
 
         Example:
@@ -429,7 +428,7 @@ class Run(Generic[Frame]):
 
         return Latency(self.trace, self._windows)
 
-    def open_windows(self) -> OpenWindows:
+    def open_windows(self) -> OpenWindows[Frame]:
         """How many windows are open after each record: what a store has to hold.
 
         Example:
@@ -441,7 +440,7 @@ class Run(Generic[Frame]):
         return OpenWindows(self.trace, self._windows)
 
     @called_as("run.compare(other_run)")
-    def compare(self, other: Run) -> Comparison:
+    def compare(self, other: Run) -> Comparison[Frame]:
         """What changes from this run to another one of the same records: records, windows, values.
 
         Raises:
@@ -548,7 +547,7 @@ class Run(Generic[Frame]):
         scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
         return draw_lanes(scene)
 
-    def drop_calendar(self) -> DropCalendar:
+    def drop_calendar(self) -> DropCalendar[Frame]:
         """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.
 
         Raises:
@@ -561,7 +560,7 @@ class Run(Generic[Frame]):
 
         return DropCalendar(self.trace, self._windows)
 
-    def partition_times(self) -> PartitionTimes:
+    def partition_times(self) -> PartitionTimes[Frame]:
         """How far the stream time of each partition is behind the newest one, and which partitions stand still.
 
         Raises:

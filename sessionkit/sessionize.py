@@ -16,7 +16,7 @@ from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkF
 from sessionkit.records.inputs.opened import open_whole
 from sessionkit.records.order import SORT, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
-from sessionkit.views.assignment import assigned, beside
+from sessionkit.views.assignment import assigned, beside, with_timestamps
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     run = plan._run_batch(batch)
     for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run._late_remarks)]:
         warnings.warn(remark, stacklevel=level_of_user())
-    added = assigned(run.trace, plan._complete_windows, str(run.timezone))
+    added = with_timestamps(assigned(run.trace, plan._complete_windows), run.timezone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
 

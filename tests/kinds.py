@@ -1,12 +1,14 @@
 """A plain example of each kind of window, and a plan over it, for tests that need no lengths of their own."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 import sessionkit as sk
+from sessionkit.base.result_columns import AS_STORED, ResultForm
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
 
@@ -25,6 +27,23 @@ def each_kind(unit_ms: int = 1) -> dict[str, Any]:
 EACH_KIND = each_kind()
 
 
+class _InMs(Source):
+    """A source whose results are as they are inside, also where no timestamp shows them: near the end of 64 bits."""
+
+    def result_form(self, types: Any, timezone: str) -> ResultForm:
+        return AS_STORED
+
+
+def shown_in_ms(plan: sk.Plan) -> sk.Plan:
+    """The plan, but views have the joined key in `key`, and times as integers in columns that end in `_ms`."""
+    return dataclasses.replace(plan, source=_InMs(**vars(plan.source)))
+
+
+def group_in_ms(*keys: str, timestamp: str = "at", unit: Any = "ms", **source: Any) -> sk.Plan:
+    """`sk.group_by_key`, shown in milliseconds."""
+    return shown_in_ms(sk.group_by_key(*keys, timestamp=timestamp, unit=unit, **source))
+
+
 def in_ms(length: int | None) -> str | None:
     """A length as a text; None stays None."""
     return None if length is None else f"{length}ms"
@@ -40,7 +59,7 @@ def plan_of(
     **source: Any,
 ) -> sk.Plan:
     """The aggregations that are named, or else a count, over these windows; `source` is of `group_by_key`."""
-    grouped = sk.group_by_key(key, timestamp=timestamp, **{"unit": "ms"} | source, times="ms")
+    grouped = group_in_ms(key, timestamp=timestamp, **source)
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
 
 
@@ -76,7 +95,7 @@ def load_loops(kind: str) -> None:
         run.table(), run.changelog(), run.dropped()
 
 
-def flights_by_route(**more: Any) -> sk.Plan:
+def flights_by_route(group: Callable[..., sk.Plan] = sk.group_by_key) -> sk.Plan:
     """The start of a plan over the sample of flights: airline at airport, in order of departure."""
     places = {"partition": "partition", "offset": "offset"}
-    return sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", **places, **more)
+    return group("carrier", "origin", sep="@", timestamp="scheduled", unit=None, timezone="UTC", **places)

@@ -16,7 +16,7 @@ from tests.deployments import audit_deployed
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 VISITS = (
-    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset", times="ms")
+    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset")
     .windowed_by(sk.SessionWindows(inactivity_gap="5m", grace="10m"))
     .aggregate(clicks=sk.count())
 )
@@ -31,8 +31,8 @@ def finals(seen: pd.DataFrame) -> list[str]:
     """The header, and a line for each final result."""
     sent = VISITS.emit("on_window_close").run(seen).changelog()
     for name in ("start", "end"):
-        sent[name] = pd.to_datetime(sent[f"window_{name}_ms"], unit="ms").dt.strftime("%H:%M")
-    names = ["what", "partition", "offset", "key", "start", "end", "clicks"]
+        sent[name] = sent[f"window_{name}"].dt.strftime("%H:%M")
+    names = ["what", "partition", "offset", "user", "start", "end", "clicks"]
     return str(sent[names].to_string(index=False)).splitlines()
 
 

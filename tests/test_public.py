@@ -170,14 +170,14 @@ def names() -> dict[str, Any]:
     store.put("ada", 5, 9, 2)
     return {
         "sk": sk,
-        "plan": sk.group_by_key("user", timestamp="at", times="ms")
+        "plan": sk.group_by_key("user", timestamp="at")
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
         .count(),
         "monday": monday,
         "tuesday": monday.assign(at=times + pd.Timedelta("1d")),
         "store": store,
         "flights": sk.load_sample("flights"),
-        "waves": flights_by_route(times="ms").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count(),
+        "waves": flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count(),
     }
 
 
@@ -298,11 +298,7 @@ def test_the_package_offers_its_public_names_alone() -> None:
 
 
 def test_a_plan_and_a_run_offer_what_users_call() -> None:
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.TimeWindows(size="1h", grace="0s"))
-        .count()
-    )
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
     run = plan.run(pa.table({"user": ["ada"], "at": [0]}), deployment=sk.Deployment.plain())
     for shown, offered in (
         (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}),

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,13 @@ from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
-from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.records.frames import ArrowData, Frame, FrameKind, PandasData, PolarsFrame, SparkFrame, to_frame
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import picture_bundle
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Measure = Literal["dropped_share", "windows", "merges", "delay_ms"]
 MOST_CELLS = 10_000
@@ -54,7 +58,7 @@ class Cell:
 
 @answers_calls("sweep")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Sweep:
+class Sweep(Generic[Frame]):
     """The cells of a sweep, in the order of the values given.
 
     Example:
@@ -83,7 +87,7 @@ class Sweep:
         known = ", ".join(f"{name}={[show_duration(ms) for ms in values]}" for name, values in self.values.items())
         raise InvalidArgument(problem("the sweep has no such cell", repr(settings), f"one of {known}"))
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """A row a cell: the settings (ms), windows, merges, dropped, dropped_share, apart, delay_ms, is_dominated."""
         names = self.cells[0].settings
         columns: dict[str, Any] = {name: [cell.settings[name] for cell in self.cells] for name in names}
@@ -123,6 +127,14 @@ class Sweep:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return picture_bundle(self.heat_map() if len(self.values) == 2 else self.pareto(), repr(self))
+
+
+@overload
+def sweep(plan: Plan, data: SparkFrame | PandasData, **values: Iterable[Duration | int]) -> Sweep[pd.DataFrame]: ...
+@overload
+def sweep(plan: Plan, data: PolarsFrame, **values: Iterable[Duration | int]) -> Sweep[pl.DataFrame]: ...
+@overload
+def sweep(plan: Plan, data: ArrowData, **values: Iterable[Duration | int]) -> Sweep[pa.Table]: ...
 
 
 @called_as('sk.sweep(plan, data, grace=["0s", "1h"])')

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from sessionkit.deployed.lives import forgetting_store
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
@@ -50,10 +51,15 @@ from sessionkit.views import tables
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
 
 @answers_calls("audit")
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Audit(Pictured):
+class Audit(Pictured, Generic[Frame]):
     """A plan in a deployment, compared with the same plan on a store that forgets nothing.
 
     Example:
@@ -70,9 +76,9 @@ class Audit(Pictured):
     """
 
     settings: Settings
-    expected: Run
-    run: Run  # the run by Kafka's rules
-    _replay: Callable[[int], Audit]  # the same deployment with another retention
+    expected: Run[Frame]
+    run: Run[Frame]  # the run by Kafka's rules
+    _replay: Callable[[int], Audit[Frame]]  # the same deployment with another retention
     _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
     _part_of: Parts
     _waiting: frozenset[WindowId]  # in the store or in the buffer of suppress, from which nothing takes them any more
@@ -94,11 +100,11 @@ class Audit(Pictured):
             "final_but_kept": self._held_final_count,
         }
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
         return self._frame(list(self._verdicts))
 
-    def differences(self) -> Any:
+    def differences(self) -> Frame:
         """The rows of `table()` that are not as they should be."""
         wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
         return self._frame(wrong)
@@ -142,7 +148,7 @@ class Audit(Pictured):
         return self._safe.intervals[-1][0] if self._safe.intervals and self._safe.intervals[-1][1] is None else None
 
     @cached_property
-    def cure(self) -> Audit | None:
+    def cure(self) -> Audit[Frame] | None:
         """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
         wanted = self.recommended_retention_ms
         return None if wanted is None else self._replay(wanted)
@@ -173,7 +179,7 @@ class Audit(Pictured):
             return False
         return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
 
-    def beside_emit_on_close(self) -> SuppressAudit:
+    def beside_emit_on_close(self) -> SuppressAudit[Frame]:
         """The final results of suppress beside those that emit-on-close sends, both on a store that forgets nothing.
 
         What the deployment does to the results of suppress is in the audit itself.
@@ -247,7 +253,7 @@ class Audit(Pictured):
             return set()
         return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
-    def _frame(self, ids: list[WindowId]) -> Any:
+    def _frame(self, ids: list[WindowId]) -> Frame:
         names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
         columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
         return tables.frame_of(columns, self.expected._outcome.batch)
@@ -286,6 +292,14 @@ def store_at_end(run: Run) -> Store:
     """Kafka's store at the end, behind its cache."""
     assert run._store is not None, "a deployment has one"
     return run._store
+
+
+@overload
+def audit(plan: Plan, data: PandasData, deployment: Deployment | None = None) -> Audit[pd.DataFrame]: ...
+@overload
+def audit(plan: Plan, data: PolarsFrame, deployment: Deployment | None = None) -> Audit[pl.DataFrame]: ...
+@overload
+def audit(plan: Plan, data: ArrowData, deployment: Deployment | None = None) -> Audit[pa.Table]: ...
 
 
 @called_as("sk.audit(plan, data, sk.Deployment())")

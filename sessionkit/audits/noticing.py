@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 
 import numpy as np
@@ -16,7 +17,7 @@ from sessionkit.deployed.processor_run import Deployed
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
-from sessionkit.stores.cache.named_cache import ENTRY_BYTES, Room
+from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.cache.sessions import CachingStore
 from sessionkit.stores.contract import Store
 from sessionkit.stores.sizes import byte_count
@@ -123,7 +124,7 @@ def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
 
 
 def _measured(plan: Plan, batch: RecordBatch) -> int:
-    how = Life(retention_ms=FOREVER_MS, emit=plan._strategy, caching=Room(in_bytes=True))
+    how = Life(retention_ms=FOREVER_MS, emit=plan._strategy, caching=math.inf)
     store = plan._run_life(batch, None, how)._store
     assert isinstance(store, CachingStore)
     return store.most_held

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Generic
 
 from sessionkit.audits.verdicts import Sent, WindowId, in_order, places_in, result_columns, results_of
 from sessionkit.audits.words import LETS_GO
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.records.frames import Frame
 from sessionkit.run import Run
 from sessionkit.views import tables
 
@@ -28,7 +29,7 @@ REASONS = {
 
 @answers_calls("audit")
 @dataclass(frozen=True, repr=False)
-class SuppressAudit:
+class SuppressAudit(Generic[Frame]):
     """The final results of suppress beside those of emit-on-close, window by window.
 
     Example:
@@ -53,11 +54,11 @@ class SuppressAudit:
         """True if each result comes once, with the same value."""
         return all(reason == SAME for reason in self._reasons.values())
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row a window: bounds, reason, how often suppress sent it, its value on close and by suppress."""
         return self._frame(list(self._reasons))
 
-    def differences(self) -> Any:
+    def differences(self) -> Frame:
         """The rows of `table()` that differ."""
         return self._frame([id for id, reason in self._reasons.items() if reason != SAME])
 
@@ -105,7 +106,7 @@ class SuppressAudit:
             return EARLY if id in standing else OUTGROWN
         return TWICE if sent.times > 1 else SAME
 
-    def _frame(self, ids: list[WindowId]) -> Any:
+    def _frame(self, ids: list[WindowId]) -> Frame:
         names, reasons = list(self._finals._outcome.folds), ("reason", self._reasons)
         columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
         return tables.frame_of(columns, self._finals._outcome.batch)

@@ -39,7 +39,7 @@ _TAKEN_FOR_KEYS = frozenset(
     }
 )
 _MOST_TEXT = 2**31  # bytes in one column of Arrow's plain text
-UNLESS_SO_LATE = 'a finer unit= if they are not so late, or sk.group_by_key(…, times="ms"), which shows integers'
+UNLESS_SO_LATE = "a finer unit= if they are not so late, or run.trace.windows(), which has times as integers"
 _LAST_YEAR_END = dt.datetime(9999, 12, 31, 23, 59, 59, 999_000)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -64,7 +64,7 @@ def last_shown_ms(timezone: str) -> int:
 class ResultForm:
     """How the results of a plan show its key and its times.
 
-    `keys` are the names and types of the key columns in the input, which `sep` joins to one.
+    `keys` are the names and types of the key columns in the input, which `sep` joins to one; see also `AS_STORED`.
     """
 
     keys: tuple[tuple[str, pa.DataType], ...]
@@ -77,6 +77,8 @@ class ResultForm:
         Raises:
             NumberOverflow: a time after the year 9999.
         """
+        if not self.keys:
+            return dict(columns)
         found: dict[str, Any] = {}
         for name, column in columns.items():
             if name == "key":
@@ -89,8 +91,8 @@ class ResultForm:
 
     def distinct(self, keys: pa.Array, rows: int) -> pa.Array:
         """The distinct keys, in the type of a single key column if `rows` of them fit into that type."""
-        kind = self.keys[0][1]
-        if len(self.keys) > 1 or not pa.types.is_string(kind) or not pa.types.is_large_string(keys.type):
+        kind = self.keys[0][1] if len(self.keys) == 1 else pa.null()
+        if not pa.types.is_string(kind) or not pa.types.is_large_string(keys.type):
             return keys
         longest = pc.max(pc.binary_length(keys)).as_py() or 0
         return keys.cast(kind) if longest * max(rows, len(keys)) < _MOST_TEXT else keys
@@ -110,13 +112,17 @@ class ResultForm:
         return found
 
 
+# The joined key, and times in milliseconds: what a task of Spark gives, whose views are shown once they are whole.
+AS_STORED = ResultForm((), None, "UTC")
+
+
 def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
     if column.type == kind:
         return column
     if pa.types.is_string(kind) and pa.types.is_large_string(column.type) and column.nbytes >= _MOST_TEXT:
         return column  # as long as it is, it has only the larger type
     what = f"a key does not fit into the type of column {name!r}"  # from a store that another plan wrote
-    want = 'sk.group_by_key(…, times="ms"), which gives the key as it is stored'
+    want = f"records in which this column is {str(column.type).removeprefix('large_')}, as in the store"
     with errors_as(UnsupportedData, what, want, pa.ArrowInvalid):
         return column.cast(kind)
 

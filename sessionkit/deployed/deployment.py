@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,13 @@ from sessionkit.base.text import escape_html, html_block, keyword_arguments, lit
 from sessionkit.deployed.properties import properties_of, settings_in
 from sessionkit.deployed.setting_words import in_words
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.contract import READ_ONLY_KINDS, RESTARTS, STORE_KINDS, RestartKind
 from sessionkit.stores.registry import store_kinds
 from sessionkit.stores.sizes import byte_count, byte_text
 
 Restarts: TypeAlias = Sequence[int | tuple[int, RestartKind]]
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
-_PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
+_PLAIN: _Settings = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
 
 
@@ -34,6 +33,20 @@ class Restart(NamedTuple):
 
     row: int
     kind: RestartKind = "disk"
+
+
+if TYPE_CHECKING:
+
+    class _Settings(TypedDict, total=False):  # of a deployment
+        store: Literal["rocksdb", "memory"] | type
+        retention: Duration | None
+        caching: bool | str
+        commit_interval: Duration | None
+        commit_every: int | Sequence[int] | None
+        emit_interval: Duration | None
+        clock: str | None
+        guarantee: Literal["at_least_once"]
+        restarts: Restarts
 
 
 @answers_calls("deployment")
@@ -112,7 +125,7 @@ class Deployment:
 
     @classmethod
     @called_as('sk.Deployment.plain(retention="1h")')
-    def plain(cls, **changed: Any) -> Deployment:
+    def plain(cls, **changed: Unpack[_Settings]) -> Deployment:
         """The simplest deployment: a store in memory, no cache, no interval. Each update goes out, and finals at once.
 
         Args:
@@ -123,7 +136,7 @@ class Deployment:
             ... )
             True
         """
-        return cls(**_PLAIN | changed)
+        return cls(**(_PLAIN | changed))
 
     @classmethod
     @called_as('sk.Deployment.from_properties("streams.properties")')
@@ -180,11 +193,10 @@ class Deployment:
         if isinstance(every, int):
             every = range(every - 1, count, every)
         cache = self.caching
-        room = Room(byte_count(cache, "caching"), in_bytes=True) if isinstance(cache, str) else cache
         return Life(
             retention_ms=retention_ms,
             emit=emit,
-            caching=room,
+            caching=byte_count(cache, "caching") if isinstance(cache, str) else cache,
             commits=None if every is None else frozenset(every),
             commit_interval_ms=None if interval is None else duration_ms(interval, "commit_interval"),
             emit_interval_ms=self._emit_interval_ms,
@@ -204,7 +216,7 @@ class Life:
     Args:
         retention_ms: how long the store keeps a window.
         emit: the plan's emit strategy.
-        caching: True for a record cache without limit, or what fits into it; False for none.
+        caching: True for a record cache without limit, or its bytes (`math.inf` counts them); False for none.
         commits: rows of the records after which the task commits; None: by the interval, or once, at the end.
         commit_interval_ms, emit_interval_ms: as a deployment has them, by `clock`.
         clock: the clock in ms, at each record or as a function that tells it; None: it stands still.
@@ -218,7 +230,7 @@ class Life:
     retention_ms: int
     emit: str
     kafka: bool = True
-    caching: bool | Room = False
+    caching: bool | float = False
     commits: frozenset[int] | None = None
     commit_interval_ms: int | None = None
     emit_interval_ms: int = 0

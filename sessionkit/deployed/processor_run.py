@@ -31,7 +31,6 @@ from sessionkit.engine.outcome import (
 from sessionkit.errors import BufferFull, NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import python_objects
-from sessionkit.stores.cache.named_cache import ANY_NUMBER
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import Snapshot, Store, Stored, TaskStore
@@ -196,8 +195,9 @@ class _ProcessorRun:
         """The cache in front of the store; emit-on-close turns it off, but not for tumbling and hopping windows."""
         if self.how.caching is False or (self.how.emit == "on_window_close" and not self.windows.caches_on_close):
             return None
-        room = ANY_NUMBER if self.how.caching is True else self.how.caching
-        return CACHES[self.windows.holds](store, self._on_flush if self.how.emit == "on_window_update" else None, room)
+        most_bytes = None if self.how.caching is True else self.how.caching
+        on_flush = self._on_flush if self.how.emit == "on_window_update" else None
+        return CACHES[self.windows.holds](store, on_flush, most_bytes)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
         if self.how.clock is None:

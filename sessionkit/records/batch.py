@@ -18,7 +18,7 @@ from sessionkit.base.arrays import arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
-from sessionkit.base.result_columns import ResultForm
+from sessionkit.base.result_columns import AS_STORED, ResultForm
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
@@ -98,7 +98,7 @@ class RecordBatch:
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
     timezone: str = "UTC"  # in which their times are told
-    form: ResultForm | None = None  # of results; None shows the joined key and times in milliseconds
+    form: ResultForm = AS_STORED  # of results
     chosen_from: ChosenFrom | None = None  # None: nothing was left out
     idle: IdleRule | None = None  # None: no partition is ever idle
 
@@ -261,7 +261,6 @@ def batch_of(
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
-    form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
     batch = RecordBatch(
         keys=keys,
         key=key,
@@ -274,7 +273,7 @@ def batch_of(
         frame=frame,
         remarks=(*remarks, *_float_text_remarks(table, source.keys), *_rejection_remarks(rejected, source)),
         timezone=zone,
-        form=None if source.times == "ms" else form,
+        form=source.result_form(key_types, zone),
         idle=_idle_rule(table, source),
     )
     if source.sort != "timestamp":

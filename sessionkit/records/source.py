@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.moments import known_zone
-from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
+from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, ResultForm, shown_key
 from sessionkit.base.text import is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
@@ -21,7 +21,6 @@ OnBadTime = Literal["refuse", "drop", "partition_time"]
 Nonexistent = Literal["raise", "earliest", "latest"]
 Ambiguous = Literal[Nonexistent, "infer"]
 TIME_UNITS = get_args(TimeUnit)
-TIMES_CHOICES = ("timestamp", "ms")
 FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
@@ -46,7 +45,6 @@ class Source:
     on_bad_time: str = "refuse"
     sort: bool | str = False
     types: tuple[tuple[str, str], ...] = ()  # of columns of text files
-    times: str = "timestamp"
     arrival: str | None = None
     idle_after: str | None = None  # a length of time as code
     format: str | None = None  # of times that are text, as strftime has it
@@ -61,10 +59,10 @@ class Source:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
         shown = [shown_key(name) for name in self.keys]
-        if self.times != "ms" and len(set(shown)) < len(shown):
-            want = 'columns of different names, or times="ms", which shows the joined key alone'
+        if len(set(shown)) < len(shown):
+            want = "columns of different names, as results show them; rename one of them before"
             raise InvalidArgument(problem("two key columns would have one name in the results", list(self.keys), want))
-        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": get_args(OnBadTime), "times": TIMES_CHOICES}
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": get_args(OnBadTime)}
         clocks = {"ambiguous": get_args(Ambiguous), "nonexistent": get_args(Nonexistent), "header": (True, False)}
         for name, allowed in (choices | clocks).items():
             one_of(name, getattr(self, name), allowed)
@@ -182,9 +180,11 @@ class Source:
     @property
     def taken_names(self) -> frozenset[str]:
         """Names that no aggregation can have, as columns of the results have them."""
-        if self.times == "ms":
-            return TAKEN
         return TAKEN | TAKEN_BY_TIMES | {shown_key(name) for name in self.keys}
+
+    def result_form(self, types: Sequence[pa.DataType], timezone: str) -> ResultForm:
+        """How results show the key, whose columns are of these types, and times, by clocks in this zone."""
+        return ResultForm(tuple(zip(self.keys, types, strict=True)), self.sep, timezone)
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""

@@ -224,7 +224,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if source.unit is None:
         want = way or 'pass unit="s", "ms", "us" or "ns"'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    if fits and source.times != "ms" and typical / _PER_SECOND[source.unit] > _LAST_S:
+    if fits and typical / _PER_SECOND[source.unit] > _LAST_S:
         day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))

@@ -19,7 +19,7 @@ from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
 from sessionkit.records.keys import place_among
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.run import Run
-from sessionkit.spark.dropped import as_output, shown_output, with_closed_by, with_records
+from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import SparkReading
 from sessionkit.spark.stream_run import StreamRun
@@ -145,7 +145,7 @@ class SparkRun(SparkReading):
             >>> run.dropped(records=True).where("reason = 'late'").write.parquet("late")  # doctest: +SKIP
         """
         if records:
-            return shown_output(self._dropped_records(missing_grace=missing_grace), self._form)
+            return self._form.shown(self._dropped_records(missing_grace=missing_grace), TIMES_OF_DROPPED)
         return self._shown(self._dropped(missing_grace=missing_grace))
 
     def _dropped_records(self, *, missing_grace: bool = True) -> DataFrame:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sessionkit.base.result_columns import TIMES
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.source import Source
-from sessionkit.spark.types import SparkForm, arrow_schema, column
+from sessionkit.spark.types import arrow_schema, column
 from sessionkit.steps.job import RECORD
 
 if TYPE_CHECKING:
@@ -116,11 +116,6 @@ def with_lateness(rows: DataFrame, close_lag_ms: int) -> DataFrame:
     names = [name for name in rows.columns if name not in ADDED]
     added = [F.when(is_late, lateness).alias(ADDED[0]), F.when(is_late, close_time).alias(ADDED[1]), column(ADDED[2])]
     return rows.select(*map(column, names), *added)
-
-
-def shown_output(rows: DataFrame, form: SparkForm | None) -> DataFrame:
-    """The rows as the plan shows them."""
-    return rows if form is None else form.shown(rows, TIMES_OF_DROPPED)
 
 
 def headers_of(rows: DataFrame) -> Column:

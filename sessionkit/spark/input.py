@@ -14,8 +14,10 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
+from sessionkit.base.result_columns import AS_STORED
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
+from sessionkit.records.batch import read_records
 from sessionkit.records.inputs.nested import root_of
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.source import Source, check_not_idle
@@ -66,11 +68,12 @@ class SparkInput:
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
-        inside = dataclasses.replace(plan, source=dataclasses.replace(source, times="ms"))
         schema = arrow_schema(frame, wanted)
         _check_types(schema, source)
-        empty = inside.run(schema.empty_table(), retention=retention)
-        return cls(plan, frame, tuple(wanted), plan._complete_windows.retention_ms(retention), empty, df)
+        retention_ms = plan._complete_windows.retention_ms(retention)
+        nothing = read_records(schema.empty_table(), source, plan._value_columns()).replace(form=AS_STORED)
+        empty = plan._run_batch(nothing, retention_ms=retention_ms)
+        return cls(plan, frame, tuple(wanted), retention_ms, empty, df)
 
     @called_as('run.with_types(longest="string")')
     def with_types(self: R, /, **types: str) -> R:
@@ -90,11 +93,9 @@ class SparkInput:
     # ---- for the views
 
     @cached_property
-    def _form(self) -> SparkForm | None:
-        """How results show keys and times; None shows them as they are inside."""
+    def _form(self) -> SparkForm:
+        """How results show keys and times."""
         source = self.plan.source
-        if source.times == "ms":
-            return None
         types = {name: self._frame.schema[f"c{self._place(name)}"].dataType.simpleString() for name in source.keys}
         return SparkForm(tuple(types.items()), source.sep, self.timezone)
 
@@ -111,7 +112,7 @@ class SparkInput:
 
     def _shown(self, df: DataFrame) -> DataFrame:
         """A view as the plan shows it."""
-        return df if self._form is None else self._form.shown(df)
+        return self._form.shown(df)
 
     def _place(self, name: str | None) -> int:
         """Which of the input's columns the plan calls so."""
@@ -126,7 +127,7 @@ class SparkInput:
         plan = self.plan
         return job.Job(
             columns=self._columns,
-            source=self._empty.plan.source,  # times in ms: views are shown once they are DataFrames
+            source=plan.source,
             windows=plan._complete_windows,
             aggregations=plan._aggregations,
             strategy=plan._strategy,

@@ -137,8 +137,7 @@ def _check_rows(rows: str, changelog: DataFrame | None, dropped: DataFrame | Non
 def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: DataFrame | None) -> DataFrame:
     from pyspark.sql import functions as F
 
-    rows = run.changelog() if changelog is None else changelog
-    rows = rows if run._form is None else run._form.inside(rows)
+    rows = run._form.inside(run.changelog() if changelog is None else changelog)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     names = ["window_start_ms"]
     if run.plan._complete_windows.holds == "sessions":
@@ -164,8 +163,7 @@ def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped:
         if "record" not in dropped.columns:
             want = "rows of run.dropped(records=True), or what run.write(dropped=…) hands over"
             raise MissingColumn(problem("dropped= must have a column 'record'", dropped.columns, want))
-        rows = dropped if run._form is None else run._form.inside(dropped)
-        rows = with_lateness(rows, run.plan._complete_windows.close_lag_ms)
+        rows = with_lateness(run._form.inside(dropped), run.plan._complete_windows.close_lag_ms)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     return rows.select(
         key.alias("key"),

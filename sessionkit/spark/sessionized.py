@@ -47,8 +47,8 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
     windows = plan._complete_windows
-    names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")
-    if clash := [prefix + name for name in names if prefix + name in df.columns]:
+    names = {inner: prefix + inner.removesuffix("_ms") for inner in assigned_names(windows)}
+    if clash := [name for name in names.values() if name in df.columns]:
         raise taken(clash[0], "prefix=")
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     called = {name: f"c{place}" for place, name in enumerate(df.columns)}  # mapInArrow trips over a dot in a name
@@ -58,12 +58,11 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
     order = tuple(name for name in (source.partition, offset) if name)
     task = partial(sessions_of_rows, plan, list(called), order)
-    kinds = [*(pa.int64() for _ in inner_names[:-1]), pa.bool_()]
-    added = spark_schema(pa.schema(list(zip(inner_names, kinds, strict=True))))
+    added = spark_schema(pa.schema([(inner, pa.bool_() if inner == "late" else pa.int64()) for inner in names]))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]
-    for name, inner in zip(names, inner_names, strict=True):
-        is_time, name = name != inner, prefix + name
+    for inner, name in names.items():
+        is_time = inner.endswith("_ms")
         shown.append(shown_timestamp(inner, name, zone) if is_time else column(inner).alias(name))
     return found.select(*shown)
 

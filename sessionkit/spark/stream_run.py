@@ -17,7 +17,7 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.run import Run
-from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
+from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path, tell_changes
@@ -119,7 +119,7 @@ class StreamRun(SparkInput):
         Example:
             >>> run.dropped(records=True).writeStream.format("parquet")  # doctest: +SKIP
         """
-        return shown_output(self._dropped_records(), self._form) if records else self._view("dropped")
+        return self._form.shown(self._dropped_records(), TIMES_OF_DROPPED) if records else self._view("dropped")
 
     def _dropped_records(self) -> DataFrame:
         """`dropped(records=True)` as it is inside."""
@@ -310,7 +310,7 @@ class StreamRun(SparkInput):
     def _written_names(self, view: str) -> list[str]:
         """The columns of what is written of a view, as the plan shows them."""
         names = [*self._rows_of(view)[1], *(ADDED if view == "dropped" else ())]
-        return names if self._form is None else self._form.shown_names(names, TIMES_OF_DROPPED)
+        return self._form.shown_names(names, TIMES_OF_DROPPED)
 
     def _check_finals(self) -> None:
         if self.plan._strategy != "on_window_close":
@@ -348,7 +348,7 @@ def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
     return folder
 
 
-def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm | None, close_lag_ms: int) -> Write:
+def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm, close_lag_ms: int) -> Write:
     """Writes some rows and columns of the events by each of these functions."""
 
     def write(events: DataFrame, number: int) -> None:
@@ -358,7 +358,7 @@ def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm | None
             for rows, names, put in targets:
                 view = _select(events, rows, names)
                 view = as_output(view, close_lag_ms) if RECORD in names else view
-                put(shown_output(view, form), number)
+                put(form.shown(view, TIMES_OF_DROPPED), number)
         finally:
             if len(targets) > 1:
                 events.unpersist()

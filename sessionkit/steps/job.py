@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.base.result_columns import AS_STORED
 from sessionkit.errors import UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.records.row_names import rows_by_place
@@ -113,7 +114,7 @@ class Job:
     def read(self, table: pa.Table) -> RecordBatch:
         """Some records, checked, with the reasons for which some count nowhere."""
         with rows_by_place(table, self.source, self.source.offset):
-            batch = read_records(table, self.source, self.value_columns)
+            batch = read_records(table, self.source, self.value_columns).replace(form=AS_STORED)
         batch = batch if self.windows.takes_null_values else without_null_values(batch)
         if RECORD not in self.columns:
             return batch

@@ -29,11 +29,10 @@ Numbers = npt.NDArray[np.int64]
 _NONE_LOADED: Numbers = np.empty(0, np.int64)
 
 
-def assigned_names(windows: WindowKind, *, times: str = "timestamp") -> list[str]:
+def assigned_names(windows: WindowKind) -> list[str]:
     """The names of the columns that `assigned` gives."""
-    noun, end = windows.noun, "_ms" if times == "ms" else ""
-    bounds = [f"{noun}_start{end}", f"{noun}_end{end}"]
-    return [f"{noun}_id", *bounds, f"{noun}_rows", f"position_in_{noun}", "late"]
+    noun = windows.noun
+    return [f"{noun}_id", f"{noun}_start_ms", f"{noun}_end_ms", f"{noun}_rows", f"position_in_{noun}", "late"]
 
 
 def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Numbers) -> Any:
@@ -49,19 +48,18 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier
         got = plural(len(times), "row")
         want = f"the data that plan.run was given ({plural(trace.record_count, 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
-    added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone, earlier_rows)
+    added = with_timestamps(assigned(trace, windows, earlier_rows), trace.batch.timezone)
     added = added if is_record.all() else added.filter(pa.array(is_record))
     return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
 
 
-def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_rows: Numbers = _NONE_LOADED) -> pa.Table:
+def assigned(trace: Trace, windows: WindowKind, earlier_rows: Numbers = _NONE_LOADED) -> pa.Table:
     """A row for each record: its window's number, bounds and rows, its own position in it, and whether it was late.
 
     All but `late` are null where a record is in no window. Windows are numbered from 0 by the bytes of their key, then
     by start; positions count from 1 by time, then by arrival.
 
     Args:
-        timezone: in which bounds are told; None tells them in milliseconds.
         earlier_rows: how many records of earlier runs are in each window that a store held, -1 where it does not know.
             They come before those of this run; where they are not known, rows and position are null.
     """
@@ -89,12 +87,17 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_ro
         unknown = none | (told[3] < 0)
     number, start_ms, end_ms = (pa.array(column, mask=none if none.any() else None) for column in told[:3])
     count_of, place = (pa.array(column, mask=unknown if unknown.any() else None) for column in (told[3], position))
-    names = assigned_names(windows, times="ms" if timezone is None else "timestamp")
-    if timezone is not None:
-        start_ms, end_ms = (
-            timestamps(each, name, timezone) for each, name in zip((start_ms, end_ms), names[1:3], strict=True)
-        )
-    return pa.table([number, start_ms, end_ms, count_of, place, pa.array(trace.decision == LATE)], names=names)
+    columns_added = [number, start_ms, end_ms, count_of, place, pa.array(trace.decision == LATE)]
+    return pa.table(columns_added, names=assigned_names(windows))
+
+
+def with_timestamps(added: pa.Table, timezone: str) -> pa.Table:
+    """The columns of `assigned` as they are shown: bounds as timestamps, whose names do not end in `_ms`."""
+    for place, column in enumerate(added.column_names):
+        name = column.removesuffix("_ms")
+        if name != column:
+            added = added.set_column(place, name, timestamps(added[place], name, timezone))
+    return added
 
 
 def _numbers(trace: Trace, rows: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from sessionkit.base.moments import show_time
-from sessionkit.base.result_columns import ResultForm
+from sessionkit.base.result_columns import AS_STORED, ResultForm
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
 from sessionkit.views.drawing.palettes import Figure
@@ -22,13 +22,12 @@ def run_html(
     summary: str,
     columns: Mapping[str, Any],
     remarks: Sequence[str] = (),
-    form: ResultForm | None = None,
+    form: ResultForm = AS_STORED,
     timezone: str = "UTC",
 ) -> str:
     """The summary, remarks and the first windows; keys in their own columns, times as people read them."""
     total = len(columns["window_start_ms"])
-    top = {name: column[:SHOWN_ROWS] for name, column in columns.items()}
-    top = top if form is None else form.shown(top, times={})
+    top = form.shown({name: column[:SHOWN_ROWS] for name, column in columns.items()}, times={})
     said = "".join(f"<p>{escape_html(remark)}</p>" for remark in remarks)
     table = table_html({name: _values(column) for name, column in top.items()}, timezone)
     more = f"{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import plural
+from sessionkit.records.frames import Frame
 from sessionkit.trace.trace import Trace
 from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind
@@ -32,7 +33,7 @@ class Stands(NamedTuple):
 
 @answers_calls("times")
 @dataclass(frozen=True, repr=False)
-class PartitionTimes:
+class PartitionTimes(Generic[Frame]):
     """How far the stream time of each partition is behind that of the one that is ahead, arrival by arrival.
 
     A partition closes its windows by its own stream time alone: while no record moves it, nothing of it becomes final,
@@ -48,7 +49,7 @@ class PartitionTimes:
     trace: Trace
     windows: WindowKind
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per partition: partition, records, stream_time, and how far it is behind the one that is ahead.
 
         `behind_ms` is at the end, `mean_behind_ms` on average of the arrivals, `most_behind_ms` at most. `moved_on_ms`

@@ -38,7 +38,7 @@ def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times
     """
     if isinstance(columns, pa.Table):
         columns = dict(zip(columns.column_names, columns.columns, strict=True))
-    return _framed(columns if batch.form is None else batch.form.shown(columns, times), batch.frame)
+    return _framed(batch.form.shown(columns, times), batch.frame)
 
 
 def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
@@ -95,8 +95,7 @@ def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
 
 
 def _shown_keys(outcome: Outcome, rows: int) -> pa.Array:
-    form = outcome.batch.form
-    return outcome.keys if form is None else form.distinct(outcome.keys, rows)
+    return outcome.batch.form.distinct(outcome.keys, rows)
 
 
 def whole_table(outcome: Outcome) -> dict[str, Column]:

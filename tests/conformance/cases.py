@@ -23,7 +23,7 @@ from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
 from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
-from tests.kinds import in_ms
+from tests.kinds import group_in_ms, in_ms
 
 WALL_CLOCK_START_MS = 1_700_000_000_000
 
@@ -122,15 +122,7 @@ def windows_of(case: dict[str, Any]) -> Any:
 def plan_of(case: dict[str, Any]) -> sk.Plan:
     bad_time = "refuse" if case.get("negative_timestamps") == "fail" else "drop"
     plan = (
-        sk.group_by_key(
-            "key",
-            timestamp="timestamp",
-            unit="ms",
-            partition="partition",
-            offset="offset",
-            on_bad_time=bad_time,
-            times="ms",
-        )
+        group_in_ms("key", timestamp="timestamp", partition="partition", offset="offset", on_bad_time=bad_time)
         .windowed_by(windows_of(case))
         .emit(STRATEGIES[case["emit"]])
         .aggregate(**_aggregations_of(case))

@@ -33,7 +33,7 @@ from sessionkit.windows.session import SessionWindows
 from tests.contract.examples import variance
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
-from tests.kinds import plan_of
+from tests.kinds import group_in_ms, plan_of
 
 WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=30)
 RETENTION_MS = 40
@@ -159,7 +159,7 @@ def test_its_code_makes_it_again(name: str) -> None:
     made = aggregation(name)
     again = eval(made.code, dict(MADE))  # noqa: S307
     assert again == made and hash(again) == hash(made)
-    plan = sk.group_by_key("k", timestamp="at", times="ms").windowed_by(WINDOWS).aggregate(it=made)
+    plan = sk.group_by_key("k", timestamp="at").windowed_by(WINDOWS).aggregate(it=made)
     assert f"aggregate(it={made.module}.{made.code})" in repr(plan)
     assert made.module == ("variance" if name in EXAMPLES else "sk")
     assert made != sk.reduce(max, "value")
@@ -168,7 +168,7 @@ def test_its_code_makes_it_again(name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("target", ["to_java", "to_ksql", "to_flink_sql", "to_spark"])
 def test_an_export_writes_it_or_says_that_it_cannot(name: str, target: str) -> None:
-    plan = sk.group_by_key("k", timestamp="at", times="ms").windowed_by(WINDOWS).aggregate(it=aggregation(name))
+    plan = sk.group_by_key("k", timestamp="at").windowed_by(WINDOWS).aggregate(it=aggregation(name))
     if name not in EXAMPLES:
         assert getattr(plan, target)().code
         return
@@ -438,7 +438,7 @@ def test_an_integer_sum_beyond_64_bits_raises(values: list[int], times: list[int
 def test_a_mean_of_large_integers_is_that_of_the_functions(windows: Any, values: list[int]) -> None:
     """A float cannot hold them: each is rounded to the nearest, by the kernel as by Python."""
     table = pa.table({"k": ["a"] * len(values), "at": list(range(len(values))), "v": values})
-    plan = sk.group_by_key("k", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(m=sk.mean("v"))
+    plan = group_in_ms("k").windowed_by(windows).aggregate(m=sk.mean("v"))
     assert plan.run(table).table()["m"].equals(run_deployed(plan, table, retention="100ms").table()["m"])
 
 
@@ -530,6 +530,6 @@ class TestVariance:
         times = [0, 20_000, 300_000]
         monday = pa.table({"user": ["ada", "ada", "bob"], "at": times, "amount": [2.5, 3.0, 4.0]})
         windows = sk.SessionWindows(inactivity_gap="30s", grace="10s")
-        plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(windows)
+        plan = group_in_ms("user").windowed_by(windows)
         run = plan.aggregate(spread=variance.variance("amount")).run(monday)
         assert run.table()["spread"].to_pylist() == [0.0625, 0.0]

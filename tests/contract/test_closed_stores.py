@@ -8,7 +8,6 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import StoreClosed
-from sessionkit.stores.cache.named_cache import ANY_NUMBER
 from sessionkit.stores.cache.sessions import CachingSessionStore
 from sessionkit.stores.cache.windows import CachingWindowStore
 from tests.contract.examples.sqlite_store import SQLiteSessionStore, SQLiteWindowStore
@@ -64,7 +63,7 @@ def test_an_iterator_that_was_left_raises_as_well(kind: str, of: str, call: str,
 def test_a_cache_asks_for_no_partition_that_is_not_there(of: str, tmp_path: Path) -> None:
     """To see whether the store is open it asked for partition 0, which a store in memory made then."""
     store = sk.open_store("memory", "closed", of=of)
-    cache: Any = (CachingSessionStore if of == "sessions" else CachingWindowStore)(store, None, ANY_NUMBER)
+    cache: Any = (CachingSessionStore if of == "sessions" else CachingWindowStore)(store, None)
     cache.put("ada", 1, 5, 1, partition=3)
     assert list(cache.all(partition=3)) and store.read_partitions == [3]
 
@@ -74,7 +73,7 @@ def test_a_cache_asks_for_no_partition_that_is_not_there(of: str, tmp_path: Path
 def test_a_cache_in_front_of_a_closed_store_takes_and_tells_nothing(kind: str, of: str, tmp_path: Path) -> None:
     """A write went into the cache, and was lost."""
     store = filled(kind, of, tmp_path)
-    cache: Any = (CachingSessionStore if of == "sessions" else CachingWindowStore)(store, None, ANY_NUMBER)
+    cache: Any = (CachingSessionStore if of == "sessions" else CachingWindowStore)(store, None)
     put(cache, "cat", 7)
     left = cache.all()
     store.close()

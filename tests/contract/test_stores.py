@@ -25,7 +25,7 @@ from tests.contract.examples import sqlite_store  # registers itself
 from tests.contract.stores_model import MACHINES, listed, opened, put, times_of
 from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
-from tests.kinds import plan_of
+from tests.kinds import group_in_ms, plan_of
 
 EXAMPLES = {("sqlite", of): STORE_KINDS.pop(("sqlite", of)) for of in HOLDS}
 KINDS = [kind for kind in [*store_kinds(), "sqlite"] if kind not in READ_ONLY_KINDS]
@@ -289,11 +289,7 @@ def test_a_plan_is_bound_to_its_store(kind: str, of: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_run_that_fails_leaves_its_store_as_it_was(kind: str, of: str, rules: str, tmp_path: Path) -> None:
     table = pa.table({"user": ["ada", "ada", "bob"], "at": [5, 6, 900], "v": [1, 2, 0]})
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(WINDOWS[of])
-        .reduce(lambda a, b: a // b, "v")
-    )
+    plan = group_in_ms("user").windowed_by(WINDOWS[of]).reduce(lambda a, b: a // b, "v")
     retention = {"retention": "1h"} if rules == "kafka" else {}
     with opened(kind, of, tmp_path, **retention) as store:
         run_by(plan, table.slice(0, 2), store=store, rules=rules)
@@ -341,9 +337,7 @@ def test_it_names_the_partitions_that_were_read_with_the_arrival_of_their_last_r
 
 @every_store
 def test_an_offset_that_was_read_is_a_replay(kind: str, of: str, tmp_path: Path) -> None:
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(WINDOWS[of]).count()
-    )
+    plan = group_in_ms("user", offset="offset").windowed_by(WINDOWS[of]).count()
     first = pa.table({"user": ["ada"] * 3, "at": [5, 6, 7], "offset": [0, 1, 5]})
     again = pa.table({"user": ["ada"] * 3, "at": [6, 7, 8], "offset": [4, 5, 6]})
     with opened(kind, of, tmp_path) as store:

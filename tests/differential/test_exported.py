@@ -14,7 +14,7 @@ from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import STORES, STRATEGIES, read_cases, windows_of
 from tests.differential.exported import Row, job, kafka_sent, own_sent
 from tests.differential.oracle import Oracle, running_oracle
-from tests.kinds import every, in_ms
+from tests.kinds import every, group_in_ms, in_ms
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("exported Java")]  # one process compiles all of it
 
@@ -62,10 +62,7 @@ def _rows(seed: int, count: int = 80) -> list[Row]:
 
 def _plan(kind: str, strategy: str, **named: Any) -> sk.Plan:
     return (
-        sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
-        .windowed_by(WINDOWS[kind])
-        .emit(strategy)
-        .aggregate(**(named or EVERY))
+        group_in_ms("user", on_bad_time="drop").windowed_by(WINDOWS[kind]).emit(strategy).aggregate(**(named or EVERY))
     )
 
 
@@ -135,11 +132,7 @@ def test_a_null_aggregate_deletes_the_window(oracle: Oracle, kind: str) -> None:
 def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
     columns = [f"c{name}" for name in HOSTILE]
     named = {f"r{name}": sk.last(column) for name, column in zip(HOSTILE, columns, strict=True)}
-    plan = (
-        sk.group_by_key("k\\u000a*/", timestamp='t"\\', unit="s", sep='"', times="ms")
-        .windowed_by(WINDOWS[kind])
-        .aggregate(**named)
-    )
+    plan = group_in_ms("k\\u000a*/", timestamp='t"\\', unit="s", sep='"').windowed_by(WINDOWS[kind]).aggregate(**named)
     row = {"k\\u000a*/": "key", 't"\\': 1_000_000_000, **{column: column for column in columns}}
     schema = pa.schema([(name, pa.int64() if name == 't"\\' else pa.string()) for name in row])
     kafka = kafka_sent(oracle.ask(job(plan.to_java(store="memory"), [row, row], "k\\u000a*/")), plan)
@@ -149,7 +142,7 @@ def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
 
 def test_fields_inside_objects_are_read_as_the_plan_reads_them(oracle: Oracle) -> None:
     plan = (
-        sk.group_by_key("user", timestamp="payload.at", unit="ms", times="ms")
+        group_in_ms("user", timestamp="payload.at")
         .windowed_by(WINDOWS["session"])
         .aggregate(spent=sk.sum("payload.order.amount"), word=sk.last("text.word"), flat=sk.last("a.b"))
     )
@@ -181,7 +174,7 @@ def test_fields_inside_objects_are_read_as_the_plan_reads_them(oracle: Oracle) -
 )
 @pytest.mark.parametrize(("key_type", "key"), [("string", "é"), ("bigint", -5), ("bytes", b"\xff\0")])
 def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int, key_type: str, key: object) -> None:
-    plan = sk.group_by_key("k", timestamp="t", unit=unit, times="ms").windowed_by(WINDOWS["session"]).count()
+    plan = group_in_ms("k", timestamp="t", unit=unit).windowed_by(WINDOWS["session"]).count()
     export = plan.to_java(key_type=key_type, class_name="Counts", input_topic="in.1", output_topic="out_2")
     ((sent,),) = kafka_sent(oracle.ask(job(export, [{"k": key, "t": time}], "k", "Counts")), plan)
     assert (sent.key, sent.window_start_ms, sent.values) == (key_bytes(key), ms, {"count": 1})
@@ -202,11 +195,7 @@ def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int,
     ],
 )
 def test_what_does_not_fit_stops_the_task(oracle: Oracle, value: Row, said: str) -> None:
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(WINDOWS["session"])
-        .aggregate(**EVERY)
-    )
+    plan = group_in_ms("user").windowed_by(WINDOWS["session"]).aggregate(**EVERY)
     answer = oracle.ask(job(plan.to_java(types=TYPES), [{"user": "ada", **value}], "user"))
     assert said in answer["error"]
 
@@ -237,7 +226,7 @@ def test_recorded_answers_of_kafka(oracle: Oracle, kind: str, capsys: pytest.Cap
     for case in cases:
         name, windows = case["aggregation"], windows_of(case)
         plan = (
-            sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
+            group_in_ms("user", on_bad_time="drop")
             .windowed_by(windows)
             .emit(STRATEGIES[case["emit"]])
             .aggregate(value=sk.count() if name == "count" else getattr(sk, name)("value"))

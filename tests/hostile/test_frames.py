@@ -14,13 +14,14 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, SessionkitError, UnsupportedData
 from tests.deployments import run_by, run_deployed
+from tests.kinds import group_in_ms
 
 COUNT = {"n": sk.count()}
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
 
 
 def plan(**results: Any) -> sk.Plan:
-    source = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    source = group_in_ms("user")
     return source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).aggregate(**(results or COUNT))
 
 
@@ -125,7 +126,7 @@ def test_values_in_runs(name: str, kind: str, rules: str) -> None:
 
 @pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()], ids=str)
 def test_keys_times_and_places_in_runs(ends: pa.DataType) -> None:
-    source = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms")
+    source = group_in_ms("user", partition="p")
     steps = source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).aggregate(total=sk.sum("v"))
     columns = {"at": pa.array([1, 2, 3]), "p": pa.array([0, 1, 0]), "v": pa.array([5, None, 7])}
     data = pa.table({"user": runs(RUNS["text"], ends), **{name: runs(each, ends) for name, each in columns.items()}})
@@ -190,13 +191,13 @@ def test_names_that_are_no_text() -> None:
     refused(
         InvalidArgument,
         "key 0 is not valid text; got '\\ud800'",
-        lambda: sk.group_by_key(half, timestamp="at", times="ms"),
+        lambda: sk.group_by_key(half, timestamp="at"),
     )
-    refused(InvalidArgument, "timestamp is not valid text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
+    refused(InvalidArgument, "timestamp is not valid text", lambda: sk.group_by_key("user", timestamp=half))
     refused(
         InvalidArgument,
         "sep is not valid text",
-        lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"),
+        lambda: sk.group_by_key("a", "b", timestamp="at", sep=half),
     )
     refused(
         InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data)
@@ -244,12 +245,7 @@ def test_words_stay_short_whatever_a_column_is_called() -> None:
     for call in (
         lambda: plan(it=sk.first(name)).run(table(v=[1])),
         lambda: plan(it=sk.sum(name)).run(table(**{name: ["a"]})),
-        lambda: (
-            sk.group_by_key("user", timestamp=name, times="ms")
-            .windowed_by(plan().windows)
-            .count()
-            .run(table(**{name: ["a"]}))
-        ),
+        lambda: sk.group_by_key("user", timestamp=name).windowed_by(plan().windows).count().run(table(**{name: ["a"]})),
     ):
         with pytest.raises(SessionkitError) as caught:
             call()
@@ -363,7 +359,7 @@ def test_chunks_of_dictionaries_with_a_missing_entry() -> None:
     "windows", [sk.SessionWindows(inactivity_gap_ms=1, grace=0), sk.TimeWindows(size_ms=1, grace=0)]
 )
 def test_no_rows_with_partitions(windows: Any) -> None:
-    source = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
+    source = group_in_ms("user", partition="p").windowed_by(windows)
     empty = pa.table({"user": pa.array([], pa.string()), "at": pa.array([], pa.int64()), "p": pa.array([], pa.int32())})
     run = source.count().run(empty)
     assert (len(run.table()), len(run.changelog()), len(run.dropped())) == (0, 0, 0)
@@ -388,7 +384,7 @@ def test_numbers_and_times_in_dictionaries(codes: pa.DataType) -> None:
     def coded(values: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array([1, 0], codes), values)
 
-    source = sk.group_by_key("user", timestamp="at", partition="p", offset="o", times="ms")
+    source = group_in_ms("user", partition="p", offset="o", unit=None)
     steps = source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0))
     times = pa.array([7, 5], pa.timestamp("ms", "Europe/Berlin"))
     numbers = pa.array([4, 3])

@@ -30,6 +30,7 @@ from sessionkit.errors import (
     UnsupportedData,
 )
 from tests.deployments import run_by, run_deployed
+from tests.kinds import group_in_ms
 
 NEW_YORK = "America/New_York"
 FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -43,7 +44,7 @@ every_frame = pytest.mark.parametrize("frame", FRAMES)
 
 
 def plan(*keys: str, **options: Any) -> sk.Plan:
-    source = sk.group_by_key(*(keys or ("user",)), timestamp="at", **options, times="ms")
+    source = group_in_ms(*(keys or ("user",)), **{"unit": None} | options)
     return source.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s")).count()
 
 
@@ -276,7 +277,8 @@ def test_times_at_the_end_of_64_bits(rules: str) -> None:
 )
 def test_arithmetic_near_the_ends_is_that_of_whole_numbers(times: list[int], gap: int, grace: int) -> None:
     """Against the rules in Python's unbounded integers, also where Kafka's 64 bits wrap."""
-    run = plan(unit="ms").with_windows(inactivity_gap_ms=gap, grace_ms=grace).run(records(np.array(times, np.int64)))
+    at = pd.Series(np.array(times, "datetime64[ms]")).dt.tz_localize("UTC")  # as integers they would be refused
+    run = plan().with_windows(inactivity_gap_ms=gap, grace_ms=grace).run(records(at))
     run.trace.check()
     sessions: list[tuple[int, int]] = []
     stream_time, late = -1, 0
@@ -561,9 +563,7 @@ def test_text_is_no_number(rules: str) -> None:
 
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_function_that_raises_commits_nothing_and_names_the_record(rules: str) -> None:
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="30s", grace="10s")
-    )
+    steps = group_in_ms("user", offset="offset").windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
     steps = steps.reduce(lambda older, newer: older // newer, "v")
     with pytest.raises(ZeroDivisionError) as pythons_own:
         _ = 1 // 0
@@ -640,7 +640,7 @@ def test_missing_columns(frame: str) -> None:
         MissingColumn,
         "column 'when' is not in the data; got 'user', 'at', 'v'; name one",
         lambda: (
-            sk.group_by_key("user", timestamp="when", times="ms")
+            sk.group_by_key("user", timestamp="when")
             .windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
             .count()
             .run(data)
@@ -689,18 +689,18 @@ def test_what_is_no_frame(data: Any, telling: str) -> None:
 @pytest.mark.parametrize(
     ("call", "telling"),
     [
-        (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
-        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be text; got ['a', 'b']"),
+        (lambda: API.group_by_key(timestamp="at"), "a plan groups by one column or more; got none"),
+        (lambda: API.group_by_key(["a", "b"], timestamp="at"), "key 0 must be text; got ['a', 'b']"),
         (lambda: API.group_by_key(["a", "b"], timestamp="at"), 'group_by_key("a", "b", sep="@", timestamp="at")'),
         (
-            lambda: API.group_by_key("a", "b", timestamp="at", times="ms"),
+            lambda: API.group_by_key("a", "b", timestamp="at"),
             "several key columns need a separator; got ['a', 'b']",
         ),
         (
-            lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"),
+            lambda: API.group_by_key("a", "b", timestamp="at", sep=""),
             "several key columns need a separator",
         ),
-        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be text; got None"),
+        (lambda: API.group_by_key("a", timestamp=None), "timestamp must be text; got None"),
         (
             lambda: plan(unit="minutes"),
             "unit must be a known choice; got 'minutes'; one of None, 's', 'ms', 'us', 'ns'",

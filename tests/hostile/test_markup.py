@@ -119,7 +119,7 @@ def plan(text: str) -> sk.Plan:
     """A plan in which every name is the text."""
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
     start = sk.group_by_key(
-        text, f"{text}2", timestamp=f"{text} at", sep=text, partition=f"{text} p", offset=f"{text} o", times="ms"
+        f"{text}1", f"{text}2", timestamp=f"{text} at", sep=text, partition=f"{text} p", offset=f"{text} o"
     )
     return start.windowed_by(windows).aggregate(**{text: sk.first(f"{text} v")}, all=sk.collect(f"{text} v"))
 
@@ -130,7 +130,7 @@ def run(text: str, **options: Any) -> sk.Run:
     data = pd.DataFrame({"user": [text] * 5, "at": [second * 1_000 for second in seconds], text: [text] * 5})
     named = {text: sk.last(text), "first": sk.first(text), "all": sk.collect(text), "own": sk.reduce(join, text)}
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    keyed = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    keyed = sk.group_by_key("user", timestamp="at", unit="ms")
     done = run_by(keyed.windowed_by(windows).aggregate(**named), data, **options)
     return done
 

@@ -49,7 +49,7 @@ def report(texts: list[str]) -> str:
     records = pd.DataFrame(rows, columns=[key, at])
     records[value] = 1.5
     plan = (
-        sk.group_by_key(key, timestamp=at, unit="ms", times="ms")
+        sk.group_by_key(key, timestamp=at, unit="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap="10m", grace="20m"))
         .aggregate(**{count: sk.count(), mean: sk.mean(value), all_of: sk.collect(value)})
     )
@@ -102,7 +102,7 @@ def many(request: pytest.FixtureRequest) -> str:
     keys, count = 40, request.param
     at = (60 + np.arange(keys * count) // keys) * MINUTE
     records = pd.DataFrame({"user": np.arange(keys * count) % keys, "at": at - 30 * MINUTE * (at % 7 == 3)})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
         sk.SessionWindows(inactivity_gap="1h", grace="5m")
     )
     run = plan.count().run(records)
@@ -185,7 +185,7 @@ def test_the_names_that_the_page_carries_are_words(hostile: str, clean: str) -> 
 def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
     """A file may have a name that is not text, which Python reads as lone surrogates."""
     data = pd.DataFrame({"user": ["ada"], "at": [0]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
         sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
     )
     run = plan.count().run(data)

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from examples.kafka.topics import Record, create_topics, producer, read_all
 from tests.deployments import audit_deployed
 from tests.kafka.common import broker_for, read_up_to
-from tests.kinds import in_ms
+from tests.kinds import group_in_ms, in_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ BESIDE, RESTARTED = "beside", "restarted"  # what Kafka Streams writes: one appl
 FIRST_LIFE = 1_535  # so many flights, and the next one of its partition is late
 
 PLAN = (
-    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset", times="ms")
+    group_in_ms("key", timestamp="timestamp", partition="partition", offset="offset", unit=None)
     .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS))
     .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
 )

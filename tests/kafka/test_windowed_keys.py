@@ -11,6 +11,7 @@ import pytest
 import sessionkit as sk
 from tests.differential.exported import job
 from tests.differential.oracle import Oracle, OracleUnavailable
+from tests.kinds import group_in_ms
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 def test_hopping_windows_are_written_as_kafka_writes_them(spark: SparkSession) -> None:
     plan = (
-        sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
+        group_in_ms("who", partition="partition", offset="offset")
         .windowed_by(sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=5))
         .aggregate(count=sk.count(), total=sk.sum("n"))
     )

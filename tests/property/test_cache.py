@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import sessionkit as sk
-from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from tests.deployments import run_deployed
+from tests.deployments import A_SESSION, A_WINDOW, AN_ENTRY, run_deployed
 from tests.interpreted import fewer
-from tests.kinds import table_of
+from tests.kinds import group_in_ms, table_of
 
 KEYS = st.sampled_from(["", "a", "b"])
 TIMES = st.integers(0, 20)
@@ -33,7 +32,7 @@ def at(place: Place) -> bytes:
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """A cache that never holds more entries than it may."""
+    """A cache that never holds more bytes than it may."""
 
     store: Any
     most: int | None
@@ -41,7 +40,8 @@ class CacheMachine(RuleBasedStateMachine):
     @invariant()
     def the_cache_is_no_larger_than_it_may_be(self) -> None:
         if hasattr(self, "store") and self.most is not None:
-            assert sum(map(len, self.store._caches.values())) <= self.most
+            entries = [each for cache in self.store._caches.values() for each in cache._by_place.values()]
+            assert self.store._budget.held == sum(each.size for each in entries) <= self.most
 
 
 class WindowMachine(CacheMachine):
@@ -50,10 +50,10 @@ class WindowMachine(CacheMachine):
     Only what is behind the cache may lag: whoever reads through it, or adds up what it forwards, sees the dict.
     """
 
-    @initialize(most=st.none() | st.integers(0, 4))
+    @initialize(most=st.none() | st.integers(0, 5 * A_WINDOW))
     def open(self, most: int | None) -> None:
         self.below = MemoryWindowStore()
-        self.store = CachingWindowStore(self.below, self.take, Room(most))
+        self.store = CachingWindowStore(self.below, self.take, most)
         self.most = most
         self.model: dict[Place, tuple[int, int]] = {}
         self.downstream: dict[Place, tuple[int, int]] = {}
@@ -70,6 +70,11 @@ class WindowMachine(CacheMachine):
         if flushed.new is not None:
             self.downstream[place] = (flushed.new, flushed.timestamp_ms)
         self.sent.append(place)
+
+    @property
+    def held(self) -> int:
+        """The bytes of what is cached: a deletion has no value."""
+        return sum(AN_ENTRY + len(at(place)) + 16 * (place in self.model) for place in self.used)
 
     def expect_flush(self, order: list[Place]) -> None:
         """All of `order` has come out, but for what was deleted before anyone saw it; the store has it, too."""
@@ -88,7 +93,7 @@ class WindowMachine(CacheMachine):
         else:
             self.model[place] = (value, newest)
         self.store.put(*place, value, newest)
-        while self.most is not None and len(self.used) > self.most:
+        while self.most is not None and self.held > self.most:
             evicted = self.used[0]
             if evicted in self.written:
                 self.expect_flush([evicted, *(each for each in self.written if each != evicted)])
@@ -144,10 +149,10 @@ class WindowMachine(CacheMachine):
 class SessionMachine(CacheMachine):
     """A caching session store beside one dict that every write goes to at once."""
 
-    @initialize(most=st.none() | st.integers(0, 4))
+    @initialize(most=st.none() | st.integers(0, 5 * A_SESSION))
     def open(self, most: int | None) -> None:
         self.below = MemorySessionStore()
-        self.store = CachingSessionStore(self.below, self.take, Room(most))
+        self.store = CachingSessionStore(self.below, self.take, most)
         self.most = most
         self.model: dict[tuple[str, int, int], int] = {}
         self.downstream: dict[tuple[str, int, int], int] = {}
@@ -234,7 +239,7 @@ OWN = sk.aggregation(initializer=list, aggregator=_null_on_two, merger=_joined, 
 
 def run_of(windows: Any, rows: list[tuple[str, int, int]], own: Any = OWN, **options: Any) -> sk.Run:
     table = table_of(rows, key=pa.string(), time=pa.int64(), v=pa.int64())
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
+    plan = group_in_ms("key", timestamp="time").windowed_by(windows).aggregate(own=own)
     return run_deployed(plan, table, retention=FOR_EVER, **options)
 
 

@@ -9,6 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
 from tests.interpreted import fewer
+from tests.kinds import group_in_ms
 
 DROPS = {"session": 2_000, "tumbling": 400, "hopping": 400, "sliding": 400}
 KINDS: dict[str, Any] = {
@@ -29,7 +30,7 @@ def stream(seed: int) -> pd.DataFrame:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_exact(kind: str) -> None:
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(KINDS[kind]).count()
+    plan = group_in_ms("key").windowed_by(KINDS[kind]).count()
     checked, seed = 0, 0
     while checked < fewer(DROPS[kind]):
         seed += 1

@@ -18,6 +18,7 @@ from sessionkit.windows import hopping
 from sessionkit.windows import hopping_by_slot as by_slot
 from sessionkit.windows.hopping import TimeWindows
 from tests.interpreted import fewer
+from tests.kinds import group_in_ms
 from tests.property.streams import AGGREGATIONS, draw, rows_of
 from tests.property.test_window_kernels import _processed
 
@@ -95,7 +96,7 @@ def test_windows_that_open_between_others_and_more_than_there_is_room_for(taken:
     times = np.arange(3_000) * 40 + rng.integers(-120, 1, 3_000)
     times[:4] = 0
     data = pa.table({"k": ["a", "b", "b"] * 1_000, "t": times, "v": rng.normal(size=3_000)})
-    plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms")
+    plan = group_in_ms("k", timestamp="t")
     windows = sk.TimeWindows(size_ms=50, advance_ms=10, grace_ms=100)
     counted = plan.windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"), last=sk.last("v"))
     assert counted.run(data, trace=False).table().equals(counted.run(data).table())

@@ -97,7 +97,7 @@ def test_a_key_that_is_larger_than_a_band_is_not_cut(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
     keys = ["b"] * 95 + ["c", "a", "d", "a", "e"]
     table = pa.table({"k": keys, "t": range(100), "v": range(100)})
-    plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms").windowed_by(sk.TimeWindows(size_ms=9, grace_ms=0))
+    plan = sk.group_by_key("k", timestamp="t", unit="ms").windowed_by(sk.TimeWindows(size_ms=9, grace_ms=0))
     plan = plan.aggregate(n=sk.count(), s=sk.sum("v"))
     assert plan.run(table, trace=False).table().equals(plan.run(table).table())
     assert cuts == [2]  # "a" and "b", which ends in the tenth tenth; the rest
@@ -145,7 +145,7 @@ def test_only_many_windows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 1_000)
     rng = np.random.default_rng(3)
     table = pa.table({"k": rng.integers(0, 200, 5_000), "t": np.arange(5_000)})
-    plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms")
+    plan = sk.group_by_key("k", timestamp="t", unit="ms")
     for size, is_cut in ((5_000, False), (50, True)):
         counted = plan.windowed_by(sk.TimeWindows(size_ms=size, grace_ms=0)).count()
         run = counted.run(table, trace=False)
@@ -168,7 +168,7 @@ def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest
         }
     )
     places = {"partition": "p", "arrival": "arrived", "idle_after": "10s"}
-    plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms", **places)
+    plan = sk.group_by_key("k", timestamp="t", unit="ms", **places)
     plan = plan.windowed_by(sk.TimeWindows(size_ms=5_000, grace_ms=1_000)).count()
     monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
     ours, theirs = plan.run(table, trace=False), plan.run(table)

@@ -10,7 +10,7 @@ import sessionkit as sk
 from tests import kinds
 from tests.deployments import run_by
 from tests.interpreted import fewer
-from tests.kinds import plan_of
+from tests.kinds import group_in_ms, plan_of
 
 Rows = list[tuple[str, int]]
 WindowId = tuple[str, int]  # key, start
@@ -165,7 +165,7 @@ def test_other_keys_matter_only_as_a_clock(windows: Any, rows: Rows, emit: str) 
 @laws
 @given(HOPPING | SLIDING | SESSIONS, ROWS, st.sampled_from(["on_window_update", "on_window_close"]))
 def test_another_partition_does_not_matter_at_all(windows: Any, rows: Rows, emit: str) -> None:
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", offset="offset", times="ms")
+    plan = group_in_ms("key", timestamp="time", partition="partition", offset="offset")
     plan = plan.windowed_by(windows).emit(emit).aggregate(n=sk.count(), held=sk.collect("number"))
     numbers = pa.array(["abc".index(key) for key, _ in rows], pa.int32())
     together = plan.run(table_of(rows).append_column("partition", numbers))

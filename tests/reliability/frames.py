@@ -20,6 +20,7 @@ import pyarrow as pa
 import sessionkit as sk
 from sessionkit.errors import SessionkitError
 from tests.deployments import run_deployed
+from tests.kinds import group_in_ms
 from tests.reliability._columns_drawn import INTS, KEYS, MOMENTS, NUMBERS, VALUES, Column, Kind, draw_column, plain
 from tests.reliability._windows_told import RESULTS, UNTELLABLE, Record, Told, sessions, tumbling
 from tests.reliability.pieces import Outcome
@@ -317,7 +318,7 @@ def _plan(drawn: Case) -> Any:
     names = dict(drawn.names)
     keys = [name for what, name in names.items() if what.startswith("key")]
     places = {what: names[what] for what in ("partition", "offset") if what in names}
-    source = sk.group_by_key(*keys, timestamp=names["time"], **places, **drawn.options, times="ms")
+    source = group_in_ms(*keys, timestamp=names["time"], **places, **{"unit": None} | drawn.options)
     kind, length, grace = drawn.windows
     windows: Any
     if kind == "sessions":

@@ -58,7 +58,7 @@ def check(seed: int, count: int) -> Outcome:
 @cache
 def _page() -> str:
     records = pa.table({"user": ["ada", "bob", "ada"], "at": [1_000, 2_000, 90_000]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
         sk.SessionWindows(inactivity_gap="10s", grace="5s")
     )
     run = plan.count().run(records)

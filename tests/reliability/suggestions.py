@@ -25,7 +25,7 @@ GOAL = 2_000
 S, MIN, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 KINDS = ("session", "tumbling", "hopping", "sliding")
 CHECKS = ("grace", "sweep", "gap")
-KEYED = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
+KEYED = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition")
 NEAR = 0.1  # a gap is rounded to two digits and a bit
 
 Record = tuple[str | None, int, int]  # key, time, partition

@@ -60,7 +60,7 @@ def shuffled(spark: SparkSession, table: pa.Table, files: int = 3) -> DataFrame:
     return spark.createDataFrame(table.take(pa.array(order))).repartition(files)
 
 
-BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset", times="ms").windowed_by(
+BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset").windowed_by(
     sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
 )
 FUNCTIONS = BASE.aggregate(

@@ -3,7 +3,6 @@
 A process has either a session of its own or one of a server.
 """
 
-import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,6 @@ from tests.spark.session import start_spark
 
 def rows(table: object) -> list[str]:
     return sorted(map(repr, table.to_pylist()))  # type: ignore[attr-defined]
-
-
-def plan_as_shown(plan: sk.Plan) -> sk.Plan:
-    """The plan with times as timestamps."""
-    return dataclasses.replace(plan, source=dataclasses.replace(plan.source, times="timestamp"))
 
 
 def sent(run: Any, **options: Any) -> list[Any]:
@@ -46,8 +40,8 @@ def main(folder: Path) -> None:
     assert len(store.to_pandas()) == sk.read_state(folder / "state").count() == 24
     print("its counters and its state, too")
     assert plan.run(spark.read.parquet(str(folder / "in"))).metrics() == metrics
-    shown = plan_as_shown(plan).run(spark.read.parquet(str(folder / "in"))).table()
-    assert shown.columns == plan_as_shown(plan).run(table).table().column_names
+    shown = plan.run(spark.read.parquet(str(folder / "in"))).table()
+    assert shown.columns == plan.run(table).table().column_names
     assert dict(shown.dtypes)["window_start"] == "timestamp"
     assert shown.count() == local.metrics()["windows"]
     print("and a batch")

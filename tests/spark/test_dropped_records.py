@@ -21,6 +21,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData
 from sessionkit.records.keys import key_bytes
+from tests.kinds import shown_in_ms
 from tests.spark.common import BASE, GRACE_MS, WINDOWS, collected, plan_of, read_stream, records, shuffled, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -62,8 +63,9 @@ def without(found: list[Sent], names: Iterable[str]) -> list[Sent]:
     return [(key, value, {name: said[name] for name in said if name not in names}) for key, value, said in found]
 
 
-def expected(local: sk.Run, table: pa.Table) -> list[Sent]:
+def expected(plan: sk.Plan, table: pa.Table) -> list[Sent]:
     """What a local run says, and which record closed a window by a search through all of them."""
+    local = shown_in_ms(plan).run(table)
     trace, lag_ms = local.trace, local.plan.windows.close_lag_ms
     seen = trace.records().to_pylist()
     came = {(row["partition"], row["offset"]): row for row in table.to_pylist()}
@@ -106,7 +108,7 @@ def test_dropped_records_of_a_batch_say_what_a_local_run_says(spark: SparkSessio
     assert rows.columns == ["key", "value", "partition", "timestamp", "headers"]
     collected_rows = rows.collect()
     found = sent(collected_rows)
-    assert in_order(found) == in_order(expected(local, table))
+    assert in_order(found) == in_order(expected(plan, table))
     assert {said["reason"] for _, _, said in found} >= {"late", "null_key"}
     for row, (key, _, said) in zip(collected_rows, found, strict=True):
         assert row.partition == (None if key is None else sk.partition_for(key, 5))
@@ -126,7 +128,7 @@ def test_what_closed_a_session_and_which_grace_would_have_kept_a_record(spark: S
     times = [("ada", 100), ("bob", 116), ("bob", 117), ("ada", 100), ("ada", 94), ("bob", 140), ("ada", 99)]
     rows = [(key, ms, n, 0, 10 + n) for n, (key, ms) in enumerate(times)]
     df = spark.createDataFrame(rows, "key string, at long, n int, partition int, offset long")
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="partition", offset="offset")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)).count().run(df)
     assert [
         (said["offset"], said["lateness_ms"], said["close_time_ms"], said["closed_by"], said["enough_grace_ms"])
@@ -158,7 +160,7 @@ def test_by_key_gives_the_same(spark: SparkSession) -> None:
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
     run = plan.run(shuffled(spark, table)).by_key()
     found = sent(sk.to_kafka(run, rows="dropped").collect())
-    assert in_order(found) == in_order(expected(plan.run(table), table))
+    assert in_order(found) == in_order(expected(plan, table))
 
 
 def test_the_value_is_the_record_as_it_came(spark: SparkSession) -> None:
@@ -262,7 +264,7 @@ def test_a_stream_sends_the_same_without_what_needs_whole_data(spark: SparkSessi
         found = of_tables(batches)
     assert len(batches) == 3
     absent = OF_WHOLE_DATA if kind == "session" else ("closed_by",)
-    assert in_order(found) == in_order(without(expected(plan.run(table), table), absent))
+    assert in_order(found) == in_order(without(expected(plan, table), absent))
     assert sum(said["reason"] == "late" for *_, said in found) > 50
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FLIGHTS = str(sample_path("flights"))
-PLAN = flights_by_route(times="ms").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
+PLAN = flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
 
 
 @pytest.mark.spark

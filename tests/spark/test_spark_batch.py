@@ -124,7 +124,7 @@ def test_sessions_without_a_grace(spark: SparkSession) -> None:
     times = table["at"].to_numpy().astype("int64")
     slow = table.set_column(1, "at", pa.array((times - times.min()) * 40))
     windows = sk.SessionWindows.until(inactivity_gap="10m", retention="20m")
-    keyed = sk.group_by_key("key", timestamp="at", unit="us", partition="partition", offset="offset", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="us", partition="partition", offset="offset")
     plan = keyed.windowed_by(windows).aggregate(n=sk.count(), total=sk.sum("amount"))
     local = plan.run(slow)
     assert local.metrics()["windows-merged"] > 5
@@ -171,9 +171,7 @@ def test_several_key_columns_and_hostile_names(spark: SparkSession) -> None:
     }
     table = table.rename_columns([names.get(name, name) for name in table.column_names])
     plan = (
-        sk.group_by_key(
-            "k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set", times="ms"
-        )
+        sk.group_by_key("k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set")
         .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS))
         .aggregate(**{"a.b`c": sk.count(), "<img src=x onerror=alert(1)>": sk.last("wo`rd")})
     )
@@ -246,9 +244,9 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
     with pytest.raises(
         InvalidArgument, match="must name its partition and offset columns; got partition=None, offset=None"
     ):
-        sk.group_by_key("key", timestamp="at", times="ms").windowed_by(windows).count().run(df)
+        sk.group_by_key("key", timestamp="at").windowed_by(windows).count().run(df)
     with pytest.raises(InvalidArgument, match="got partition=None, offset='offset'"):
-        sk.group_by_key("key", timestamp="at", offset="offset", times="ms").windowed_by(windows).count().run(df)
+        sk.group_by_key("key", timestamp="at", offset="offset").windowed_by(windows).count().run(df)
     with pytest.raises(NotBuilt, match="a deployment goes record by record"):
         run_deployed(BASE.count(), df)
     with pytest.raises(NotBuilt, match="store"):
@@ -258,9 +256,9 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
     with pytest.raises(UnsupportedData, match="cannot use column 'word'"):
         BASE.aggregate(total=sk.sum("word")).run(df)
     with pytest.raises(UnsupportedData, match="offset column 'ratio' must hold integers"):
-        sk.group_by_key("key", timestamp="at", partition="partition", offset="ratio", times="ms").windowed_by(
-            windows
-        ).count().run(df)
+        sk.group_by_key("key", timestamp="at", partition="partition", offset="ratio").windowed_by(windows).count().run(
+            df
+        )
     with pytest.raises(UnsupportedData, match="not records on Spark"):
         BASE.count().run(df["key"])
 

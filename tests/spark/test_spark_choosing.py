@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 PLAN = plan_of(WINDOWS["session"], "on_window_close")
-IN_MS = sk.group_by_key("key", timestamp="ms", unit="ms", times="ms").windowed_by(WINDOWS["session"]).count()
+IN_MS = sk.group_by_key("key", timestamp="ms", unit="ms").windowed_by(WINDOWS["session"]).count()
 
 
 @pytest.mark.parametrize(

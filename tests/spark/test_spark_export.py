@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from tests.kinds import every
+from tests.kinds import every, group_in_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ def _rows() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("unit", ["ms", "us", None])
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, unit: str | None) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(WINDOWS[kind]).aggregate(**EVERY)
+    plan = group_in_ms("user", unit=unit).windowed_by(WINDOWS[kind]).aggregate(**EVERY)
     module: dict[str, Any] = {"__name__": "exported"}
     exec(compile(str(plan.to_spark(types=TYPES, key_type="bigint")), "exported.py", "exec"), module)  # noqa: S102
     rows = _rows()
@@ -61,7 +61,7 @@ def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, u
 
 @pytest.mark.filterwarnings("ignore:column .* read as")
 def test_the_records_own_timestamp_gives_the_plans_windows(spark: SparkSession) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS["session"]).count()
+    plan = group_in_ms("user").windowed_by(WINDOWS["session"]).count()
     module: dict[str, Any] = {"__name__": "exported"}
     exec(compile(str(plan.to_spark(key_type="bigint", timestamp="record")), "exported.py", "exec"), module)  # noqa: S102
     rows = [{"user": row["user"], "at": row["at"]} for row in _rows()]
@@ -76,7 +76,7 @@ def test_the_records_own_timestamp_gives_the_plans_windows(spark: SparkSession) 
 
 def test_fields_inside_objects_are_read_as_the_plan_reads_them(spark: SparkSession) -> None:
     plan = (
-        sk.group_by_key("user", timestamp="payload.at", unit="ms", times="ms")
+        group_in_ms("user", timestamp="payload.at")
         .windowed_by(WINDOWS["session"])
         .aggregate(spent=sk.sum("payload.order.amount"))
     )

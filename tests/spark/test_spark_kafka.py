@@ -108,18 +108,18 @@ KEYS: dict[str, list[Any]] = {"string": ["ada", "é", ""], "bigint": [1, -1, 2**
 def test_results_as_records_of_kafka(spark: SparkSession, kind: str, keys: str) -> None:
     rows = [(KEYS[keys][i % 3], 20 + 7 * (i // 3), None if i % 3 == 1 else i, 0, i) for i in range(9)]
     df = spark.createDataFrame(rows, f"who {keys}, at bigint, n bigint, partition int, offset bigint")
-    plan = sk.group_by_key(
-        "who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms"
-    ).windowed_by(WINDOWS[kind])
+    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset").windowed_by(
+        WINDOWS[kind]
+    )
     run = plan.aggregate(most=sk.max("n"), least=sk.min("n")).run(df)
     sent = sk.to_kafka(run, partitions=5)
     assert sent.dtypes == [("key", "binary"), ("value", "string"), ("partition", "int")]
     changelog = run.changelog().collect()
     assert len(changelog) > len(rows)
     for got, row in zip(sent.collect(), changelog, strict=True):
-        inner = key_bytes(bytes(row.key) if keys == "binary" else row.key)
-        times = [row.window_end_ms, row.window_start_ms] if kind == "session" else [row.window_start_ms]
-        assert bytes(got.key) == inner + b"".join(key_bytes(ms) for ms in times)
+        inner = key_bytes(bytes(row.who) if keys == "binary" else row.who)
+        times = [row.window_end, row.window_start] if kind == "session" else [row.window_start]
+        assert bytes(got.key) == inner + b"".join(key_bytes(round(at.timestamp() * 1_000)) for at in times)
         assert got.partition == sk.partition_for(inner, 5)
         values = {"most": row.most, "least": row.least}
         is_null = row.what == "tombstone" or row.most is None
@@ -131,7 +131,7 @@ def test_results_as_records_of_kafka(spark: SparkSession, kind: str, keys: str) 
 
 def test_only_a_run_on_spark_and_a_number_of_partitions(spark: SparkSession) -> None:
     table = pa.table({"who": ["a"], "at": [1], "partition": [0], "offset": [0]})
-    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
+    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset")
     plan = plan.windowed_by(WINDOWS["session"]).count()
     with pytest.raises(InvalidArgument, match="to_kafka writes a run on Spark; got Run"):
         sk.to_kafka(plan.run(table), partitions=1)

@@ -14,7 +14,7 @@ from tests.kinds import EACH_KIND
 
 CLICKS = pd.DataFrame({"user": ["ada", "bob", "ada"], "at": [0, 10_000, 20_000], "amount": [1, 2, 3]})
 WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
-KEYED = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+KEYED = sk.group_by_key("user", timestamp="at", unit="ms")
 PLAN = KEYED.windowed_by(WINDOWS).count()
 RUN = PLAN.run(CLICKS)
 NUMBERED = PLAN.run(CLICKS.assign(user=[118, 7, 118]))
@@ -157,7 +157,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a loop over a run": (lambda: list(RUN), "run is no table; got run[0]; run.table() is one"),
     "no windows yet": (
         lambda: KEYED.count().run(CLICKS),
-        'got (sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(count=sk.count()));',
+        'got (sk.group_by_key("user", timestamp="at", unit="ms").aggregate(count=sk.count()));',
     ),
     "a picture of a sweep": (
         lambda: sk.sweep(PLAN, CLICKS, grace=[0]).plot(),

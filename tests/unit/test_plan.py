@@ -31,7 +31,7 @@ def longest(older: str, newer: str) -> str:
 
 
 def toy(**options: Any) -> sk.Plan:
-    return sk.group_by_key("user", timestamp="at", unit="ms", **options, times="ms").windowed_by(WINDOWS)
+    return sk.group_by_key("user", timestamp="at", unit="ms", **options).windowed_by(WINDOWS)
 
 
 # ---- the code of a plan
@@ -99,7 +99,7 @@ def test_any_plan_is_rebuilt_from_its_code(
     column: str,
 ) -> None:
     options.pop("unit" if "format" in options else "format", None)
-    plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options, times="ms")
+    plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options)
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)).emit(emit)
     named = {name: make(column) for name, make in zip(names, (sk.sum, sk.mean, sk.collect), strict=False)}
     try:
@@ -143,7 +143,7 @@ def test_equal_plans() -> None:
 
 
 def test_a_plan_does_not_change() -> None:
-    start = sk.group_by_key("user", timestamp="at", times="ms")
+    start = sk.group_by_key("user", timestamp="at")
     windowed = start.windowed_by(WINDOWS)
     assert start.windows is None
     assert windowed.count()._aggregations != windowed._aggregations == ()
@@ -157,7 +157,7 @@ def test_with_windows() -> None:
     assert plan.with_windows(inactivity_gap="1m").windows == sk.SessionWindows(inactivity_gap="1m", grace="10s")
     assert plan.with_windows() == plan
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
-        sk.group_by_key("user", timestamp="at", times="ms").with_windows(grace="0s")
+        sk.group_by_key("user", timestamp="at").with_windows(grace="0s")
 
 
 def test_shortcuts() -> None:
@@ -198,7 +198,7 @@ def test_value_columns_are_named_once() -> None:
 )
 def test_steps_that_are_refused(step: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        step(sk.group_by_key("user", timestamp="at", unit="ms", times="ms"))
+        step(sk.group_by_key("user", timestamp="at", unit="ms"))
     assert telling in str(caught.value)
 
 
@@ -288,8 +288,8 @@ def test_what_goes_in_comes_out() -> None:
 def test_the_views_agree() -> None:
     run = toy().aggregate(n=sk.count(), spent=sk.sum("amount")).run(CLICKS)
     table = run.table()
-    assert table.columns.tolist() == ["key", "window_start_ms", "window_end_ms", "n", "spent", "status", "partition"]
-    assert table[["key", "n", "spent"]].to_numpy().tolist() == [
+    assert table.columns.tolist() == ["user", "window_start", "window_end", "n", "spent", "status", "partition"]
+    assert table[["user", "n", "spent"]].to_numpy().tolist() == [
         ["ada", 2, 1.5],
         ["ada", 1, 16.0],
         ["bob", 1, 2.0],
@@ -412,8 +412,8 @@ MIDNIGHT_MS = 1_719_871_800_000
 )
 def test_a_window_is_named_by_the_moment_at_which_it_starts(start: Any) -> None:
     """In the zone of the plan, or in that of the column."""
-    local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin", times="ms").windowed_by(WINDOWS).count()
-    aware = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(WINDOWS).count()
+    local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin").windowed_by(WINDOWS).count()
+    aware = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count()
     for run in (local.run(NIGHT), aware.run(NIGHT.assign(at=NIGHT["at"].dt.tz_localize("Europe/Berlin")))):
         assert run.timezone == "Europe/Berlin"
         expected = repr(run.explain(key="ada", window_start=MIDNIGHT_MS))

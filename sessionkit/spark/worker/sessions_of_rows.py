@@ -38,7 +38,7 @@ def sessions_of_rows(
     with rows_by_place(rows, source, order[-1] if order else None):
         batch = batch_of(open_table(rows, source.columns(), source), source)
     run = plan._run_batch(batch)
-    added = assigned(run.trace, windows, None)
+    added = assigned(run.trace, windows)
     added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ class Entry(NamedTuple):
     key: Any
     stored: Any  # StoredSession, StoredWindow, or None: deleted
     timestamp_ms: int
-    size: int = 1  # bytes, where the budget counts them
+    size: int = 0  # bytes, where the budget counts them
 
 
 _TAKEN: Any = object()  # in the place of what comes next and was not asked for yet
@@ -36,39 +37,31 @@ _TAKEN: Any = object()  # in the place of what comes next and was not asked for 
 ENTRY_BYTES = 8 + 8 + 8 + 1 + RECORD_BYTES
 
 
-class Room(NamedTuple):
-    """The limit of the caches of all partitions together, in entries or in bytes; None for no limit."""
-
-    most: int | None = None
-    in_bytes: bool = False
-
-
-ANY_NUMBER = Room()
-
-
 class Budget:
-    """The budget that the caches of all partitions share, and how much of it is in use.
+    """The bytes that the caches of all partitions share, and how many are in use.
 
+    Args:
+        most: how many there are; None: there is no limit, and they are not counted. `math.inf` counts them.
     Source:
         ThreadCache; NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext.
     """
 
-    def __init__(self, room: Room) -> None:
-        self.most, self._in_bytes, self.held, self.most_held = room.most, room.in_bytes, 0, 0
+    def __init__(self, most: float | None) -> None:
+        self.most, self.held, self.most_held = most, 0, 0
 
     def weighed(self, entry: Entry, value_size: int) -> Entry:
         """The entry, with its size if the budget counts bytes; `value_size` is the size of its value."""
-        return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self._in_bytes else entry
+        return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self.counts_bytes else entry
 
     def add(self, size: int) -> None:
-        """Adds this number of bytes, or of entries, to the budget in use."""
+        """Adds this number of bytes to those in use."""
         self.held += size
         self.most_held = max(self.most_held, self.held)
 
     @property
     def counts_bytes(self) -> bool:
         """Whether sizes matter."""
-        return self._in_bytes
+        return self.most is not None
 
     @property
     def is_exceeded(self) -> bool:
@@ -85,6 +78,7 @@ class NamedCache:
 
     def __init__(self, write: Callable[[Entry], None], budget: Budget) -> None:
         self._write, self._budget = write, budget
+        self.can_evict = budget.most not in (None, math.inf)  # so that it matters which entries are used
         self._by_place: SortedDict = SortedDict()  # at → Entry
         self._by_use: OrderedDict[bytes, None] = OrderedDict()  # kept only where entries can be evicted
         self._dirty: dict[bytes, None] = {}
@@ -93,11 +87,6 @@ class NamedCache:
 
     def __len__(self) -> int:
         return len(self._by_place)
-
-    @property
-    def can_evict(self) -> bool:
-        """True if entries may have to go, so that it matters which ones are used."""
-        return self._budget.most is not None
 
     def get(self, at: bytes) -> Entry | None:
         entry: Entry | None = self._by_place.get(at)

@@ -16,7 +16,7 @@ from sessionkit.base.moments import Moment
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls
-from sessionkit.stores.cache.named_cache import ANY_NUMBER, Budget, Entry, EntryId, NamedCache, Room, merged
+from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
 from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import check_times, while_open
@@ -104,10 +104,10 @@ class CachingStore(Generic[CS]):
 
     holds: ClassVar[str]
 
-    def __init__(self, store: CS, on_flush: OnFlush, room: Room = ANY_NUMBER) -> None:
+    def __init__(self, store: CS, on_flush: OnFlush, most_bytes: float | None = None) -> None:
         self.store, self.refused_count = store, 0
         self._on_flush = on_flush
-        self._budget = Budget(room)
+        self._budget = Budget(most_bytes)
         self._caches: dict[int, NamedCache] = {}
         self._interval_ms = store.segment_interval_ms
 
@@ -118,7 +118,7 @@ class CachingStore(Generic[CS]):
 
     @property
     def most_held(self) -> int:
-        """The most that the caches of all partitions held at once: entries, or bytes."""
+        """The most bytes that the caches of all partitions held at once, where they are counted."""
         return self._budget.most_held
 
     def read_only(self) -> ReadOnlyStore:

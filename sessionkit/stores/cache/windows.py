@@ -9,7 +9,7 @@ from typing import Any
 from sessionkit.base.moments import Moment
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, WindowCalls
-from sessionkit.stores.cache.named_cache import ANY_NUMBER, Entry, EntryId, Room, merged
+from sessionkit.stores.cache.named_cache import Entry, EntryId, merged
 from sessionkit.stores.cache.sessions import CachedWindows, CachingStore, Flushed, OnFlush, between_keys
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.stores.rows import check_times, while_open
@@ -22,8 +22,8 @@ _LAST_SEQUENCE = 2**31 - 1  # Kafka numbers duplicates; an aggregation has none
 class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
     """A window store behind the record cache. Source: KIP-63; CachingWindowStore, TimeOrderedCachingWindowStore."""
 
-    def __init__(self, store: CachedWindows, on_flush: OnFlush, room: Room = ANY_NUMBER) -> None:
-        super().__init__(store, on_flush, room)
+    def __init__(self, store: CachedWindows, on_flush: OnFlush, most_bytes: float | None = None) -> None:
+        super().__init__(store, on_flush, most_bytes)
         self._by_time: bool = store.is_persistent and store.time_ordered
         self._notice_segments = getattr(store, "notice_segments", None)  # of an audit
 

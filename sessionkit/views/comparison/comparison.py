@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.frames import Frame
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, words
 from sessionkit.trace.window_trace import WindowTrace
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 @answers_calls("comparison")
 @dataclass(frozen=True, repr=False)
-class Comparison(Pictured):
+class Comparison(Pictured, Generic[Frame]):
     """What changes from the run `before` to the run `after`.
 
     Example:
@@ -54,8 +55,8 @@ class Comparison(Pictured):
         >>> figure = found.figure()
     """
 
-    before: Run
-    after: Run
+    before: Run[Frame]
+    after: Run[Frame]
 
     # ---- what it says
 
@@ -79,7 +80,7 @@ class Comparison(Pictured):
             **{f"{what}{side}": found[f"{what}{side}"] for what in CHANGES for side in ("", "_before", "_after")},
         }
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row for each group of windows that have records in common: what happened to it, and where it is.
 
         Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
@@ -100,7 +101,7 @@ class Comparison(Pictured):
         }
         return tables.frame_of(columns, self.before._outcome.batch, _SHOWN)
 
-    def records(self) -> Any:
+    def records(self) -> Frame:
         """One row for each record that one run keeps and the other drops: what happened to it, and the reason."""
         kept, keeps = self._accepted
         rows = np.flatnonzero(kept != keeps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
+from sessionkit.records.frames import Frame
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
@@ -31,7 +32,7 @@ _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the wor
 
 @answers_calls("calendar")
 @dataclass(frozen=True, repr=False)
-class DropCalendar:
+class DropCalendar(Generic[Frame]):
     """From when the dropped records are: by hour and day, or by day and week where the data span two months or more.
 
     Records stand where their own time lies. With time and sliding windows the picture shows the records that missed a
@@ -47,7 +48,7 @@ class DropCalendar:
         67% of the drops lie between 16:00 and 21:00, but only 31% of the records do.
         The worst hour is 2013-07-28 19:00 with 22 of 54 records.
         >>> list(drops.table().columns)
-        ['start_ms', 'end_ms', 'records', 'dropped', 'share']
+        ['start', 'end', 'records', 'dropped', 'share']
         >>> figure = drops.figure()
     """
 
@@ -91,7 +92,7 @@ class DropCalendar:
         cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
         return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per cell with records: start, end, records, dropped, share; of time and sliding windows missed."""
         edges, (records, missed) = np.zeros(1, np.int64) if self._cells is None else self._cells.edges_ms, self._counts
         seen, drops = np.flatnonzero(records), self._in_cells(self._is_record & ~self.trace.accepted)

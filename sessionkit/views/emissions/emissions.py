@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from sessionkit.base.text import escape_html, html_block, key_name, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
+from sessionkit.records.frames import Frame
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -51,7 +52,7 @@ class Lane(NamedTuple):
 
 @answers_calls("emissions")
 @dataclass(frozen=True, repr=False)
-class Emissions(Pictured):
+class Emissions(Pictured, Generic[Frame]):
     """What went downstream for one key, and which of its windows wait for stream time.
 
     Example:
@@ -75,7 +76,7 @@ class Emissions(Pictured):
     lanes: tuple[Lane, ...]
     was_processed: bool  # with a deployment: a cache may have kept updates back
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """The key's rows of `run.changelog()` in their order, followed by a row "pending" for each open window.
 
         Besides the columns of the changelog: `stream_time`, when it went out (of what is pending: now), and
@@ -272,7 +273,7 @@ def _lanes(
 
 @answers_calls("buffer")
 @dataclass(frozen=True, repr=False)
-class SuppressBuffer:
+class SuppressBuffer(Generic[Frame]):
     """What waits in the buffers of suppress at the end of a run.
 
     `most_records` is the most that a partition's buffer held at once: what `max_records` would have to allow.
@@ -302,7 +303,7 @@ class SuppressBuffer:
             run = run.plan._run_life(run._outcome.batch, None, how)
         return max((buffer.most_size for buffer in run.deployed.buffers), default=0)
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """The results that wait, as rows of `run.changelog()`: by partition, in the order in which they would go out.
 
         `offset` is that of the record which each came with.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.result_columns import TIMES
 from sessionkit.base.text import key_name, plural
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.frames import Frame
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
@@ -46,13 +47,13 @@ class Node(NamedTuple):
 
 @answers_calls("lineage")
 @dataclass(frozen=True, repr=False)
-class Lineage(Pictured):
+class Lineage(Pictured, Generic[Frame]):
     """The tree of a session; the last of `nodes` is the session as it is in the end.
 
     Example:
         >>> run = waves.run(flights)
         >>> merge = run.merges().iloc[0]
-        >>> lineage = run.lineage(merge.key, merge.window_start_ms)
+        >>> lineage = run.lineage((merge.carrier, merge.origin), merge.window_start)
         >>> lineage.nodes[-1].total == len(lineage.records())
         True
         >>> lineage.title
@@ -64,7 +65,7 @@ class Lineage(Pictured):
     row: int
     nodes: tuple[Node, ...]
 
-    def records(self) -> Any:
+    def records(self) -> Frame:
         """Every record that is in the session in the end: offset, time, decision, the session that it came to."""
         trace = self.trace
         mine = pa.array((trace.survivor == self.row)[trace.is_record])

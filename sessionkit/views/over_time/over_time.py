@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
+from sessionkit.records.frames import Frame
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
@@ -23,7 +24,7 @@ from sessionkit.windows.contract import WindowKind
 
 @answers_calls("latency")
 @dataclass(frozen=True, repr=False)
-class Latency(Pictured):
+class Latency(Pictured, Generic[Frame]):
     """How long after its end, in stream time, each window became final.
 
     Example:
@@ -52,7 +53,7 @@ class Latency(Pictured):
         lag_ms = int(self.windows.close_lag_ms)
         return lag_ms + 1 if self.windows.inclusive_end and lag_ms < INT64_MAX else lag_ms
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per final result: key, partition, bounds, closed_by (offset), stream_time, delay_ms, waited_ms.
 
         `waited_ms` is how much `delay_ms` exceeds the smallest possible delay: nothing moved stream time on sooner.
@@ -95,7 +96,7 @@ class Latency(Pictured):
 
 @answers_calls("open_windows")
 @dataclass(frozen=True, repr=False)
-class OpenWindows(Pictured):
+class OpenWindows(Pictured, Generic[Frame]):
     """How many windows are open after each record: what a store has to hold.
 
     In a notebook it shows its picture; `figure()` gives it.
@@ -132,7 +133,7 @@ class OpenWindows(Pictured):
         """The number after the last record: windows that nothing has closed."""
         return int(self.counts[-1]) if len(self.counts) else 0
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per record: partition, offset, stream_time, open_count (in all partitions)."""
         batch, rows = self.trace.batch, np.flatnonzero(self.trace.is_record)
         found = {

@@ -128,15 +128,15 @@ class TableColumn:
         return [NOTHING if not each.is_valid else self.show(each) for each in self.values.take(pa.array(rows))]
 
 
-def table_columns(columns: Mapping[str, Any], form: ResultForm | None, timezone: str) -> list[TableColumn]:
+def table_columns(columns: Mapping[str, Any], form: ResultForm, timezone: str) -> list[TableColumn]:
     """The columns of a view of a run as a person looks at them: keys apart, times by the clock of the zone."""
     newest = max((pc.max(as_arrow(each)).as_py() or 0 for name, each in columns.items() if name in TIMES), default=0)
     has_dates = newest >= SHORT_HISTORY_MS
     found = []
     for name, values in columns.items():
         if name == "key":
-            keys = {"key": values} if form is None else form.shown({"key": values})
-            found += [_column(title, each, has_dates, timezone, is_key=True) for title, each in keys.items()]
+            keys = form.shown({"key": values}).items()
+            found += [_column(title, each, has_dates, timezone, is_key=True) for title, each in keys]
         else:
             found.append(_column(name, values, has_dates, timezone))
     return found

@@ -2,6 +2,7 @@
 
 from typing import assert_type
 
+import pandas as pd
 import polars as pl
 from pyspark.sql import DataFrame
 
@@ -23,6 +24,9 @@ def of_polars(clicks: pl.DataFrame, lazy: pl.LazyFrame) -> None:
     assert_type(plan.run(lazy).dropped(), pl.DataFrame)
     assert_type(plan.run("clicks.csv", frame="polars").table(), pl.DataFrame)
     assert_type(plan.run(clicks).assign(clicks), pl.DataFrame)
+    assert_type(plan.run(lazy).compare(plan.run(lazy)).table(), pl.DataFrame)
+    assert_type(sk.audit(plan, clicks).table(), pl.DataFrame)
+    assert_type(sk.sweep(plan, lazy, grace=["1h"]).table(), pl.DataFrame)
     assert_type(sk.sessionize(lazy, by="user", at="at", gap="30m"), pl.DataFrame)
     plan.run(clicks).table().fliter()  # type: ignore
 
@@ -36,6 +40,7 @@ def of_spark(clicks: DataFrame) -> None:
     assert_type(sk.sessionize(clicks, by="user", at="at", gap="30m"), DataFrame)
     assert_type(run.by_key().table(), DataFrame)
     run.of("ada").plane("ada").show()
+    assert_type(sk.sweep(plan, clicks, grace=["1h"]).table(), pd.DataFrame)
     run.emissions("ada")  # type: ignore
     plan.run(clicks, strore=None)  # type: ignore
     plan.run(clicks, parallelism="key")  # type: ignore

@@ -27,6 +27,7 @@ plan.run(clicks, store="rocksdb")  # type: ignore
 sk.SessionWindows(inactivity_gap=30, grace="10m")  # type: ignore
 sk.SessionWindows(gap="30m", grace="10m")  # type: ignore
 sk.group_by_key("user", timestamp="at", on_bad_time="skip")  # type: ignore
+sk.group_by_key("user", timestamp="at", times="ms")  # type: ignore
 sk.group_by_key("user", timestamp="at", timezone=3)  # type: ignore
 sk.sessionize(clicks, by="user", at="at", gap=30)  # type: ignore
 sk.sessionize(clicks, by="user", time="at", gap="30m")  # type: ignore
@@ -35,8 +36,14 @@ sk.open_store("rocksdb", "clicks")  # type: ignore
 sk.open_store("memory", "clicks").find_sesions("ada", 0, 10)  # type: ignore
 sk.Deployment(store="rocksbd")  # type: ignore
 sk.Deployment(restarts=[(40, "kiled")])  # type: ignore
+sk.Deployment.plain(retnetion="2h")  # type: ignore
+sk.Deployment.plain(caching=10)  # type: ignore
 sk.audit(plan, clicks, store="memory")  # type: ignore
+sk.audit(plan, clicks).table().haed()  # type: ignore
+sk.audit(plan, 3)  # type: ignore
 sk.sweep(plan, clicks, grace=["1h"]).heat_map("merge")  # type: ignore
+sk.sweep(plan, clicks, grace=["1h"]).table().haed()  # type: ignore
+run.compare(run).table().haed()  # type: ignore
 sk.tune(plan, clicks, grace="6h")  # type: ignore
 sk.load_sample("flight")  # type: ignore
 plan.to_java(store="disk")  # type: ignore

@@ -9,7 +9,7 @@ import pytest
 import sessionkit as sk
 from tests.shapes import SHAPES, plan_of_shape
 
-PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms")
 S, MIN, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 

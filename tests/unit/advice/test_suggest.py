@@ -26,7 +26,7 @@ HOUR = 3_600_000
 def by(*keys: str) -> sk.Plan:
     sep = "@" if len(keys) > 1 else None
     times = {"timestamp": "scheduled", "timezone": "UTC", "partition": "partition", "offset": "offset"}
-    keyed = sk.group_by_key(*keys, sep=sep, **times, times="ms")
+    keyed = sk.group_by_key(*keys, sep=sep, **times)
     return keyed.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
 
 
@@ -35,7 +35,7 @@ def visits(pause_ms: Any, size: int = 2_000, seed: int = 1) -> pd.DataFrame:
     return pd.DataFrame({"user": rng.choice(list("abc"), size), "at": np.cumsum(pause_ms(rng, size)).astype(np.int64)})
 
 
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+PLAN = sk.group_by_key("user", timestamp="at", unit="ms")
 
 
 # ---- gap
@@ -95,7 +95,7 @@ def test_the_pauses_of_a_key_are_taken_in_order_of_time() -> None:
 def test_names_are_escaped() -> None:
     bad = "<img src=x onerror=alert(1)>"
     data = visits(lambda rng, size: rng.lognormal(9, 2, size)).rename(columns={"user": bad})
-    found = sk.suggest_gap(sk.group_by_key(bad, timestamp="at", unit="ms", times="ms"), data)
+    found = sk.suggest_gap(sk.group_by_key(bad, timestamp="at", unit="ms"), data)
     assert bad not in heading(found.figure())
     assert found._repr_mimebundle_()["text/plain"] == repr(found)
 
@@ -287,7 +287,7 @@ def test_a_picture_does_not_carry_the_template_of_plotly() -> None:
 def test_one_dropped_record_is_not_drawn_as_none() -> None:
     at = [0, 10_000, *range(10_000, 30_000)]
     frame = pd.DataFrame({"key": ["a"] * len(at), "at": [*at[:2], 5_000, *at[3:]]})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    plan = sk.group_by_key("key", timestamp="at", unit="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1_000, grace=0)).count()
     swept = sk.sweep(plan, frame, inactivity_gap=["1s"], grace_ms=[0, 60_000])
     assert [cell.dropped for cell in swept.cells] == [1, 0]

@@ -15,7 +15,7 @@ WINDOWS = sk.SessionWindows(inactivity_gap_ms=3, grace_ms=100)
 
 
 def plan() -> sk.Plan:
-    return sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS)
+    return sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(WINDOWS)
 
 
 def noted(seen: list[Any], value: Any, result: Any = 0) -> Any:

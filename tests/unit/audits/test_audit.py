@@ -21,11 +21,11 @@ from sessionkit.errors import InvalidArgument
 from sessionkit.exports.lengths import java_duration
 from tests.deployments import audit_deployed, run_deployed
 from tests.interpreted import fewer
-from tests.kinds import flights_by_route, in_ms
+from tests.kinds import flights_by_route, group_in_ms, in_ms
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
 CLOSE, UPDATE = "on_window_close", "on_window_update"
-BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
+BY_KEY = group_in_ms("key", timestamp="time")
 TUMBLING_10 = sk.TimeWindows(size_ms=10, grace=0)
 TUMBLING_10_5 = sk.TimeWindows(size_ms=10, grace_ms=5)
 GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
@@ -376,11 +376,7 @@ def test_a_cache_keeps_the_finals_of_tumbling_windows() -> None:
 
 def test_a_cache_over_several_partitions() -> None:
     table = table_of([("a", 1), ("b", 2)]).append_column("partition", pa.array([0, 1]))
-    plan = (
-        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
-        .windowed_by(TUMBLING_10)
-        .count()
-    )
+    plan = group_in_ms("key", timestamp="time", partition="partition").windowed_by(TUMBLING_10).count()
     counts = audit_deployed(plan, table, **{**BARE, "caching": True}).counts()
     assert (counts["lost"], counts["only_in_kafka"]) == (0, 0)
 
@@ -537,7 +533,7 @@ def test_finals_are_compared_window_by_window(
 
 
 FLIGHTS = sk.load_sample("flights").head(3_000)
-DEPARTURES = flights_by_route(times="ms")
+DEPARTURES = flights_by_route(group_in_ms)
 
 
 @pytest.fixture(scope="module")
@@ -621,11 +617,7 @@ def test_tables_are_frames_of_the_kind_that_was_given(frame: Any) -> None:
 
 def test_windows_are_in_order_of_partition_and_end() -> None:
     table = pa.table({"key": ["b", "a", "a", "b"], "time": [5, 3, 30, 30], "partition": [0, 1, 1, 0]})
-    plan = (
-        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
-        .windowed_by(TUMBLING_10)
-        .count()
-    )
+    plan = group_in_ms("key", timestamp="time", partition="partition").windowed_by(TUMBLING_10).count()
     rows = audit_deployed(plan, table, **BARE).table().to_pylist()
     assert [(row["partition"], row["key"], row["window_end_ms"]) for row in rows] == [
         (0, "b", 10),

@@ -12,7 +12,7 @@ from tests.deployments import audit_deployed
 from tests.interpreted import ALL
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
-BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
+BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms")
 
 
 def audit_of(windows: Any, rows: list[tuple[str, int]], emit: str = CLOSE, **options: Any) -> sk.Audit:

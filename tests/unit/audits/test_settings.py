@@ -14,9 +14,10 @@ import sessionkit as sk
 from sessionkit.audits.settings import settings_of
 from sessionkit.errors import InvalidArgument, NotBuilt
 from tests.deployments import audit_deployed, run_deployed
+from tests.kinds import group_in_ms
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
-BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
+BY_KEY = group_in_ms("key", timestamp="time", partition="partition")
 SESSIONS = sk.SessionWindows(inactivity_gap="1s", grace="0s")
 TUMBLING = sk.TimeWindows(size="10s", grace="0s")
 SLIDING = sk.SlidingWindows(time_difference="5s", grace="0s")

@@ -21,7 +21,7 @@ from sessionkit.stores.memory.sessions import MemorySessionStore
 from tests.deployments import A_SESSION, CLOCK
 
 PLAN = (
-    sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    sk.group_by_key("key", timestamp="at", unit="ms")
     .windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
     .count()
 )

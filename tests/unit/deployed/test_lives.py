@@ -15,14 +15,10 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
 from tests.deployments import run_deployed
-from tests.kinds import EACH_KIND
+from tests.kinds import EACH_KIND, group_in_ms
 
 ROWS = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
-PLAN = (
-    sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-    .windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
-    .count()
-)
+PLAN = group_in_ms("key").windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)).count()
 
 
 def frame(rows: list[tuple[str, int]] = ROWS, **more: Any) -> pd.DataFrame:
@@ -106,7 +102,7 @@ def test_offsets_count_on_over_the_lives() -> None:
     assert run_of([1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
     assert run_of([(3, "killed")], commit_every=[1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
     given = PLAN.source, frame(offset=[3, 5, 8, 9, 20])
-    plan = sk.group_by_key("key", timestamp="at", offset="offset", unit="ms", times="ms")
+    plan = group_in_ms("key", offset="offset")
     plan = plan.windowed_by(PLAN.windows).count()
     run = run_deployed(plan, given[1], retention="1s", restarts=[(3, "killed"), 4], commit_every=[1])
     assert run.changelog()["offset"].tolist() == [3, 5, 8, 9, 20]

@@ -9,11 +9,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 from tests.deployments import run_deployed
-from tests.kinds import EACH_KIND
+from tests.kinds import EACH_KIND, group_in_ms
 
-PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
-    sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
-)
+PLAN = group_in_ms("key", timestamp="time").windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
 
 
 def _records(*times: int) -> pd.DataFrame:
@@ -63,7 +61,7 @@ def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None
 def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path) -> None:
     """Kafka's ordinary RocksDB store finds no sessions by their ends; going through all of it gives the same."""
     plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        group_in_ms("user")
         .windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
         .emit("on_window_close")
         .count()

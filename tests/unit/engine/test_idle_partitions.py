@@ -32,7 +32,7 @@ RULE = "idle after 10 min, sessionkit's own and not Kafka's"
 
 def plan_in_ms(idle_after_ms: int, **more: Any) -> sk.Plan:
     """Tumbling windows of 10 ms without grace, over the columns k, at, got and p in milliseconds."""
-    places: dict[str, Any] = {"timestamp": "at", "partition": "p", "arrival": "got", "unit": "ms", "times": "ms"}
+    places: dict[str, Any] = {"timestamp": "at", "partition": "p", "arrival": "got", "unit": "ms"}
     grouped = sk.group_by_key("k", **places | {"idle_after": f"{idle_after_ms}ms"} | more)
     return grouped.windowed_by(sk.TimeWindows(size_ms=10, grace_ms=0)).count()
 

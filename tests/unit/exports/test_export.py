@@ -30,7 +30,7 @@ VISIBLE = [
 
 def _plan(windows: Any = SESSIONS, strategy: str = "on_window_update", **named: Any) -> sk.Plan:
     named = named or {"visits": sk.count(), "spent": sk.sum("amount"), "page": sk.first("page")}
-    start = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    start = sk.group_by_key("user", timestamp="at", unit="ms")
     return start.windowed_by(windows).emit(strategy).aggregate(**named)
 
 
@@ -145,10 +145,7 @@ def test_ksql_windows() -> None:
     ],
 )
 def test_ksql_times(unit: str | None, part: str) -> None:
-    assert (
-        part
-        in sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(SESSIONS).count().to_ksql().code
-    )
+    assert part in sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(SESSIONS).count().to_ksql().code
 
 
 def test_flink_windows_close_where_kafka_closes_them() -> None:
@@ -179,11 +176,7 @@ def test_spark_windows() -> None:
 @pytest.mark.parametrize("unit", [None, "s", "ms", "us", "ns"])
 @pytest.mark.parametrize("key_type", ["string", "bigint", "bytes"])
 def test_each_key_and_time_has_its_text(target: str, unit: str | None, key_type: str) -> None:
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit=unit, times="ms")
-        .windowed_by(TUMBLING)
-        .aggregate(last=sk.last("at"))
-    )
+    plan = sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(TUMBLING).aggregate(last=sk.last("at"))
     export = getattr(plan, target)(key_type=key_type)
     assert {"string": "text", "bigint": "integer", "bytes": "bytes"}[key_type] in export.differences[0]
     assert "guesses" not in " ".join(export.differences), "the type of the event time is known"
@@ -191,9 +184,7 @@ def test_each_key_and_time_has_its_text(target: str, unit: str | None, key_type:
 
 def test_what_the_topic_must_hold_is_told() -> None:
     plan = (
-        sk.group_by_key(
-            "carrier", "origin", sep="@", timestamp="scheduled", timezone="Europe/Oslo", partitions=4, times="ms"
-        )
+        sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="Europe/Oslo", partitions=4)
         .windowed_by(SESSIONS)
         .aggregate(mean=sk.mean("delay"))
     )
@@ -383,7 +374,7 @@ def test_first_forms_are_refused(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_unfinished_plan_is_refused(target: str) -> None:
-    start = sk.group_by_key("user", timestamp="at", times="ms")
+    start = sk.group_by_key("user", timestamp="at")
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
         getattr(start, target)()
     with pytest.raises(InvalidArgument, match="the plan has no aggregation"):
@@ -434,7 +425,7 @@ def test_wrong_options(target: str, options: dict[str, Any], message: str) -> No
 
 
 def test_joined_keys_are_text() -> None:
-    plan = sk.group_by_key("a", "b", sep="@", timestamp="at", times="ms").windowed_by(SESSIONS).count()
+    plan = sk.group_by_key("a", "b", sep="@", timestamp="at").windowed_by(SESSIONS).count()
     with pytest.raises(InvalidArgument, match="several key columns are joined as text"):
         plan.to_java(key_type="bigint")
 
@@ -480,7 +471,7 @@ def _skeleton(code: str) -> tuple[str, list[str]]:
 def test_sql_names_stay_in_their_quotes(target: str, windows: Any, name: str) -> None:
     def export(of: str) -> str:
         named = {f"r{of}": sk.first(f"c{of}"), of: sk.mean(f"d{of}"), f"s{of}": sk.sum(f"e{of}")}
-        plan = sk.group_by_key(of, timestamp=f"t{of}", unit="us", times="ms").windowed_by(windows).aggregate(**named)
+        plan = sk.group_by_key(f"k{of}", timestamp=f"t{of}", unit="us").windowed_by(windows).aggregate(**named)
         code: str = getattr(plan, target)(types={f"e{of}": "boolean"}).code
         return code
 
@@ -494,7 +485,7 @@ def test_sql_names_stay_in_their_quotes(target: str, windows: Any, name: str) ->
 def test_spark_code_has_names_as_constants_only(column: str, result: str, time: str) -> None:
     def tree(column: str, result: str, time: str) -> tuple[str, set[object]]:
         plan = (
-            sk.group_by_key("k", timestamp=time + "t", unit="ms", times="ms")
+            sk.group_by_key("k", timestamp=time + "t", unit="ms")
             .windowed_by(SESSIONS)
             .aggregate(**{result: sk.last(column)})
         )

@@ -25,7 +25,7 @@ WINDOWS = {
 
 def events_of(kind: str, cut: int, *, carried: bool) -> pa.Table:
     """The events of the records in two steps; what each came with is its offset, as a struct."""
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", offset="o")
     plan = plan.windowed_by(WINDOWS[kind]).aggregate(total=sk.sum("n"))
     table = pa.Table.from_pylist(ROWS)
     empty = plan.run(table.slice(0, 0))

@@ -69,11 +69,7 @@ def test_it_cannot_be_half_made() -> None:
 
 @pytest.mark.parametrize("caching", [False, True])
 def test_what_a_query_sees_of_a_run(caching: bool) -> None:
-    plan = (
-        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.TimeWindows(size_ms=10, grace=0))
-        .count()
-    )
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count()
     run = run_deployed(plan, pd.DataFrame({"key": ["a"], "at": [1]}), caching=caching)
     view = run._store.read_only()
     assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]

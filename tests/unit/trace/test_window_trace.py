@@ -17,7 +17,7 @@ from sessionkit.errors import UnknownRecord
 from sessionkit.trace.window_trace import WindowTrace
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
-from tests.kinds import table_of
+from tests.kinds import group_in_ms, table_of
 from tests.unit.trace.test_trace import (
     TYPES,
     Row,
@@ -34,9 +34,7 @@ HOPPING = sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=3)
 
 
 def run_of(windows: Any, rows: list[Row], store: Any = None) -> sk.Run:
-    plan = sk.group_by_key(
-        "key", timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop", times="ms"
-    )
+    plan = group_in_ms("key", timestamp="time", partition="partition", offset="offset", on_bad_time="drop")
     return plan.windowed_by(windows).count().run(table_of(rows, **TYPES), store=store)
 
 
@@ -261,7 +259,7 @@ def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None
         value="v",
     )
     table = pa.table({"key": ["a"] * 4, "at": [5, 5, 1, 12], "v": [1, 0, 1, 1]})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(x=nulls)
+    plan = group_in_ms("key").windowed_by(windows).aggregate(x=nulls)
     run_deployed(plan, table, retention="1000ms").trace.check()
 
 
@@ -463,9 +461,7 @@ def test_what_was_missed_is_told_without_what_was_met() -> None:
     times = np.maximum(np.arange(400) * 1_000 - rng.integers(0, 90_000, 400), 0)
     data = pd.DataFrame({"key": pd.array([f"k{each}" for each in rng.integers(0, 4, 400)], "string"), "at": times})
     for windows in (sk.TimeWindows(size="20s", grace="5s"), sk.TimeWindows(size="20s", advance="3s", grace="5s")):
-        trace = (
-            sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
-        )
+        trace = group_in_ms("key").windowed_by(windows).count().run(data).trace
         missed = trace.missed
         assert "touches" not in trace.__dict__ and len(missed.record)
         late = trace.touches.effect == LATE

@@ -12,17 +12,13 @@ from sessionkit.errors import InvalidArgument
 from sessionkit.views.comparison.comparison import are_equal, equal_results
 from sessionkit.views.comparison.groups import CHANGES
 from tests.interpreted import fewer
-from tests.kinds import EACH_KIND
+from tests.kinds import EACH_KIND, group_in_ms
 from tests.property.streams import draw
 
 
 def plan(gap: int = 5, grace: int = 0) -> sk.Plan:
     windows = sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)
-    return (
-        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-        .windowed_by(windows)
-        .aggregate(n=sk.count(), s=sk.sum("v"))
-    )
+    return group_in_ms("key").windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"))
 
 
 def data(*rows: tuple[str, int]) -> pd.DataFrame:
@@ -80,7 +76,7 @@ def test_the_table_has_bounds_before_and_after() -> None:
 def test_counts_add_up(seed: int) -> None:
     stream = draw(seed)
     times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
-    keyed = sk.group_by_key("key", **times, times="ms")
+    keyed = group_in_ms("key", **times)
     rng = np.random.default_rng(seed)
     kinds: list[Any] = [
         sk.SessionWindows(inactivity_gap_ms=int(rng.integers(0, 30)), grace_ms=int(rng.integers(0, 50))),
@@ -156,7 +152,7 @@ def test_groups_are_those_of_joining_one_by_one(kind: str) -> None:
     for seed in range(cases):
         stream, rng = draw(seed), np.random.default_rng([seed, 5])
         times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
-        keyed = sk.group_by_key("key", **times, times="ms")
+        keyed = group_in_ms("key", **times)
         pair = []
         for _ in range(2):
             a, b = (int(each) for each in rng.integers(1, 30, 2))
@@ -228,7 +224,7 @@ def test_only_the_same_records_can_be_compared() -> None:
 def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: str) -> None:
     """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
     same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms")
+    keyed = group_in_ms("key", partition="p")
     found = keyed.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace=0)).count()
     before, after = found.run(pd.DataFrame(same)), found.run(pd.DataFrame(same | other))
     with pytest.raises(InvalidArgument, match=told):

@@ -11,7 +11,7 @@ from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord
 from tests.deployments import run_by
 from tests.headings import heading
 from tests.interpreted import ALL
-from tests.kinds import EACH_KIND, plan_of
+from tests.kinds import EACH_KIND, group_in_ms, plan_of
 from tests.property.streams import draw
 
 MINUTE = 60_000
@@ -246,7 +246,7 @@ def test_late_records_hide_no_mark_without_a_word() -> None:
 @pytest.mark.parametrize("payload", ["<b>x</b>", "<a href='javascript:alert(1)'>x</a>", "$x$", "a<br>b"])
 def test_markup_stays_text(payload: str) -> None:
     frame = pd.DataFrame({"key": [payload] * 3, "at": [0, 1, 2], "page": [payload] * 3})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(SESSIONS)
+    plan = group_in_ms("key").windowed_by(SESSIONS)
     for emit in ("on_window_update", "on_window_close"):
         found = plan.emit(emit).aggregate(**{payload: sk.last("page"), "n": sk.count()}).run(frame).emissions(payload)
         for over in ("arrival", "stream_time"):

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.views.html import SHOWN_ROWS, run_html, table_html
+from tests.kinds import group_in_ms
 
 COLUMNS: dict[str, Any] = {
     "key": pa.array(["ada", "bob"]),
@@ -52,9 +53,7 @@ def test_values(value: Any, shown: str) -> None:
 def test_a_column_of_the_user_is_not_taken_for_a_time() -> None:
     """`delay_ms=sk.sum("delay_ms")` is a number of milliseconds, whatever its name ends in."""
     clicks = pd.DataFrame({"user": ["ada"], "at": [60_000], "delay_ms": [5_000]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
-    )
+    plan = group_in_ms("user").windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
     shown = cells(plan.aggregate(delay_ms=sk.sum("delay_ms"), grace_ms=sk.max("delay_ms")).run(clicks)._repr_html_())
     head, row = shown
     assert dict(zip(head, row, strict=True))["delay_ms"] == "5000"
@@ -74,9 +73,7 @@ def test_only_the_first_windows_are_shown() -> None:
 
 def test_a_run_shows_every_kind_of_result() -> None:
     clicks = pd.DataFrame({"user": ["ada", "bob"], "at": [0, 1], "v": [1.5, None]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
-    )
+    plan = group_in_ms("user").windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
     run = plan.aggregate(
         n=sk.count(), mean=sk.mean("v"), all=sk.collect("v"), own=sk.reduce(lambda a, b: a, "v"), last=sk.last("v")
     ).run(clicks)

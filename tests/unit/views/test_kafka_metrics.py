@@ -25,7 +25,7 @@ def data() -> pd.DataFrame:
 
 
 def run(kind: str, strategy: str, **options: Any) -> Any:
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
     return run_by(keyed.windowed_by(WINDOWS[kind]).emit(strategy).count(), data(), **options)
 
 
@@ -75,7 +75,7 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
         return now[0]
 
     asked: list[int] = []
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
     frame = pd.DataFrame({"key": "a", "at": [10 * i for i in range(101)]})
     done = run_deployed(plan, frame, retention="1000ms", wall_clock=clock)
@@ -88,7 +88,7 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
 
 def test_rates_forget_what_is_a_minute_old() -> None:
     late = pd.DataFrame({"key": "a", "at": [100, *[0] * 6, 101]})
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count()
     for clock, rate in (
         ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 60_000], 6 / 60),
@@ -107,7 +107,7 @@ def test_a_clock_tells_the_time_of_every_record() -> None:
 
 
 def test_what_was_read_before_is_not_dropped() -> None:
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
     for windows in WINDOWS.values():
         plan = keyed.windowed_by(windows).count()
         with sk.open_store("memory", "s", of="sessions" if windows is WINDOWS["sessions"] else "windows") as store:
@@ -119,7 +119,7 @@ def test_what_was_read_before_is_not_dropped() -> None:
 
 def test_a_clock_as_a_column_is_read_by_place() -> None:
     frame = pd.DataFrame({"key": "a", "at": [0, 10, 20, 30], "wall": [0, 1_000, 2_000, 3_000]}, index=[3, 2, 1, 0])
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
     options: dict[str, Any] = {"retention": "1s", "emit_interval": "1500ms"}
     expected = run_deployed(plan, frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()
@@ -155,7 +155,7 @@ def test_how_late_records_are(rules: str) -> None:
 
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_what_suppress_sent_and_held(rules: str) -> None:
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
     plan = keyed.windowed_by(WINDOWS["sessions"]).count().suppress("until_window_closes")
     done = run_by(plan, data(), rules=rules)
     table, buffer = done.kafka_metrics(level="debug"), done.suppress_buffer()

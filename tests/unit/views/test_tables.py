@@ -11,6 +11,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import UnsupportedData
 from tests.deployments import run_deployed
+from tests.kinds import group_in_ms
 
 WINDOWS = sk.SessionWindows(
     inactivity_gap_ms=3, grace_ms=2
@@ -18,7 +19,7 @@ WINDOWS = sk.SessionWindows(
 
 
 def plan(**options: Any) -> sk.Plan:
-    return sk.group_by_key("user", timestamp="at", unit="ms", **options, times="ms").windowed_by(WINDOWS)
+    return group_in_ms("user", **options).windowed_by(WINDOWS)
 
 
 def stream(*rows: tuple[str | None, int | None], **more: Any) -> pd.DataFrame:

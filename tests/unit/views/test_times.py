@@ -18,9 +18,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.base.result_columns import TIMES, last_shown_ms
-from sessionkit.errors import InvalidArgument, NumberOverflow
+from sessionkit.errors import InvalidArgument, NumberOverflow, UnsupportedData
 from sessionkit.report.page import Findings, page
-from tests.kinds import each_kind
+from tests.kinds import each_kind, group_in_ms
 
 UTC = dt.UTC
 # When clocks change in 2024, in each of the zones: back, forward, and by half an hour only.
@@ -53,8 +53,8 @@ def records(zone: str) -> pa.Table:
     )
 
 
-def plan_for(kind: str, emit: str = "on_window_update", **options: Any) -> sk.Plan:
-    start = sk.group_by_key("user", "shop", sep="/", timestamp="at", on_bad_time="drop", **options)
+def plan_for(kind: str, emit: str = "on_window_update", group: Any = sk.group_by_key, **options: Any) -> sk.Plan:
+    start = group("user", "shop", sep="/", timestamp="at", unit=None, on_bad_time="drop", **options)
     return start.windowed_by(KINDS[kind]).emit(emit).aggregate(count=sk.count(), last=sk.last("amount"))
 
 
@@ -93,7 +93,7 @@ OTHER_TIMES = {f"{name}_ms": name for name in ("start", "end", "before_bounds", 
 
 
 def as_shown(rows: dict[str, list[Any]], zone: str) -> dict[str, list[Any]]:
-    """What `times="ms"` gives as it has to be shown: by Python's zones, and by splitting the key."""
+    """Results as they are inside in the form in which they are shown: by Python's zones, and by splitting the key."""
 
     def local(value: Any) -> Any:
         if isinstance(value, list | np.ndarray):
@@ -139,7 +139,7 @@ def given(table: pa.Table, kind: str, folder: Path) -> tuple[Any, dict[str, Any]
 def test_every_view_shows_times_in_the_zone_of_the_records(zone: str, frame: str, kind: str, tmp_path: Path) -> None:
     data, options = given(records(zone), frame, tmp_path)
     for emit in ("on_window_update", "on_window_close"):
-        plan, in_ms = (plan_for(kind, emit, **options, times=times) for times in ("timestamp", "ms"))
+        plan, in_ms = (plan_for(kind, emit, group, **options) for group in (sk.group_by_key, group_in_ms))
         run, plain = plan.run(data), in_ms.run(data)
         assert run.timezone == zone
         in_integers = views(plain, in_ms, data)
@@ -296,6 +296,20 @@ def test_one_key_has_the_type_of_its_column() -> None:
     assert run.explain(key=1, window_start=0) == run.explain(key=(1,), window_start="1970-01-01")
 
 
+def test_a_key_of_a_store_that_does_not_fit_names_the_type_that_does() -> None:
+    plan = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).emit("on_window_close").count()
+
+    def finals(kind: pa.DataType) -> list[int]:
+        store = sk.open_store("memory", "ids", of="windows")
+        plan.run(pa.table({"id": [700], "at": KEYED["at"][:1]}), store=store)
+        later = pa.table({"id": pa.array([7], kind), "at": pa.array([9_000], pa.timestamp("ms", "UTC"))})
+        return plan.run(later, store=store).changelog()["id"].to_pylist()
+
+    with pytest.raises(UnsupportedData, match="records in which this column is int64, as in the store"):
+        finals(pa.int8())
+    assert finals(pa.int64()) == [700]
+
+
 def test_keys_of_more_text_than_a_plain_column_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pa.table({"id": ["ada", "bob"], "at": KEYED["at"][:2].combine_chunks()})
     plan = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).count()
@@ -329,12 +343,10 @@ def test_names_that_are_taken() -> None:
     for name in ("window_start", "window_end", "timestamp", "stream_time", "closes_at", "key_status", "team"):
         with pytest.raises(InvalidArgument, match="this name is taken by a column of the results"):
             START.windowed_by(WINDOWS).aggregate(**{name: sk.count()})
-    in_ms = sk.group_by_key("status", "team", sep="|", timestamp="at", times="ms").windowed_by(WINDOWS)
-    assert in_ms.aggregate(team=sk.count(), timestamp=sk.count()).run(KEYED).table()["team"].to_pylist() == [1, 1]
     with pytest.raises(InvalidArgument, match="two key columns would have one name in the results"):
         sk.group_by_key("status", "key_status", sep="|", timestamp="at")
-    with pytest.raises(InvalidArgument, match="times must be a known choice; got 'us'"):
-        sk.group_by_key("user", timestamp="at", times="us")
+    with pytest.raises(InvalidArgument, match="unexpected keyword argument 'times'"):
+        sk.group_by_key("user", timestamp="at", times="ms")
 
 
 # ---- the ends of time
@@ -347,10 +359,11 @@ def test_what_lies_after_the_year_9999_names_the_way_out() -> None:
         plan = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count()
         assert plan.run(data).table()["window_start"].to_pylist()[0].year == 9999
         beyond = pa.table({"user": ["a"], "at": pa.array([last + 3_600_000], pa.timestamp("ms", zone))})
-        with pytest.raises(NumberOverflow, match=r'window_(start|end) has a time after the year 9999.*times="ms"'):
+        with pytest.raises(
+            NumberOverflow, match=r"window_(start|end) has a time after the year 9999.*run\.trace\.windows\(\)"
+        ):
             plan.run(beyond).table()
-        in_ms = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(WINDOWS).count()
-        assert in_ms.run(beyond).table()["window_start_ms"].to_pylist() == [last + 3_600_000]
+        assert plan.run(beyond).trace.windows()["window_start_ms"].to_pylist() == [last + 3_600_000]
     assert last_shown_ms("UTC") - last_shown_ms("Europe/Berlin") == 3_600_000
 
 

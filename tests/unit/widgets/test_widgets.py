@@ -16,7 +16,7 @@ from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.widgets.board import Board
 from sessionkit.widgets.controls import Length
 from sessionkit.widgets.tune_board import TuneBoard
-from tests.kinds import plan_of
+from tests.kinds import group_in_ms, plan_of
 from tests.unit.widgets.test_tuner import KINDS, SESSIONS, clicks, spent_in
 
 VIEWS = ("plane", "lanes", "sent", "costs", "losses", "change", "code")
@@ -260,7 +260,7 @@ class TestTune:
         with pytest.raises(InvalidArgument, match="ends before it starts"):
             sk.tune(spent_in(SESSIONS), data, grace=("2m", "1m"))
         with pytest.raises(InvalidArgument, match="no aggregation"):
-            sk.tune(sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(SESSIONS), data)
+            sk.tune(group_in_ms("user").windowed_by(SESSIONS), data)
 
 
 class TestExplaining:

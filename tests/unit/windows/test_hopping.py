@@ -14,7 +14,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from tests.deployments import run_by, run_deployed
-from tests.kinds import in_ms
+from tests.kinds import group_in_ms, in_ms
 from tests.unit.windows.runs import FOR_EVER, FORGETS_ON_ZERO, Row, both_rules, plan_over, run_of, table_of, windows_in
 
 
@@ -231,9 +231,7 @@ def test_without_grace_the_next_window_closes_this_one(rules: str) -> None:
 @both_rules
 def test_another_key_closes_but_another_partition_does_not(rules: str) -> None:
     table = pa.table({"key": ["a", "b", "a"], "time": [3, 99, 4], "p": [0, 0, 0]})
-    plan = (
-        sk.group_by_key("key", timestamp="time", unit="ms", partition="p", times="ms").windowed_by(tumbling(10)).count()
-    )
+    plan = group_in_ms("key", timestamp="time", partition="p").windowed_by(tumbling(10)).count()
     retention = in_ms(FOR_EVER) if rules == "kafka" else None
     assert run_by(plan, table, rules=rules, retention=retention).metrics()["dropped-late"] == 1
     apart = table.set_column(2, "p", pa.array([0, 1, 0]))

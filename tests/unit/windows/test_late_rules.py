@@ -49,7 +49,7 @@ def test_the_kernel_of_hopping_windows_misses_what_is_late() -> None:
         windows = sk.TimeWindows(
             size_ms=size, advance_ms=int(rng.integers(1, size + 1)), grace_ms=int(rng.integers(0, 9))
         )
-        plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms").windowed_by(windows).count()
+        plan = sk.group_by_key("k", timestamp="t", unit="ms").windowed_by(windows).count()
         times = rng.integers(0, 60, 25).tolist()
         missed = plan.run(pa.table({"k": ["a"] * 25, "t": times})).trace.missed
         stream = np.maximum.accumulate(times).tolist()

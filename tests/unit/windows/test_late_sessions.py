@@ -8,7 +8,7 @@ from tests.deployments import run_by
 
 RULES = ["sessionkit", "kafka"]
 PLAN = (
-    sk.group_by_key("user", timestamp="at", timezone="UTC", times="ms")
+    sk.group_by_key("user", timestamp="at", timezone="UTC")
     .windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="10m"))
     .count()
 )

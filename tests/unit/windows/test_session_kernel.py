@@ -6,6 +6,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.session_kernel import LONG_WALK
+from tests.kinds import group_in_ms
 
 GAP = 2
 LAST = 10 * 2 * LONG_WALK  # sessions at 0, 10, 20, …, LAST: a record at their beginning walks further than that
@@ -14,7 +15,7 @@ LAST = 10 * 2 * LONG_WALK  # sessions at 0, 10, 20, …, LAST: a record at their
 def trace_of(at: list[int], grace: int) -> SessionTrace:
     """What becomes of one key's records at these times."""
     windows = sk.SessionWindows(inactivity_gap_ms=GAP, grace_ms=grace)
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key").windowed_by(windows).count()
     trace = plan.run(pd.DataFrame({"key": "a", "at": at})).trace
     assert isinstance(trace, SessionTrace)
     trace.check()
@@ -81,7 +82,7 @@ def test_the_cells_grow_with_a_session_that_is_wide() -> None:
 def test_the_very_first_session_stays_where_all_behind_it_in_the_list_have_expired() -> None:
     """It was opened first and begins last: a record before it cuts the list behind it, and it is found again."""
     windows = sk.SessionWindows(inactivity_gap_ms=GAP, grace_ms=120)  # at 200 what ended before 78 has expired
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key").windowed_by(windows).count()
     run = plan.run(pd.DataFrame({"key": [*"aabaa"], "at": [100, 50, 200, 80, 101]}))
     assert [(row["key"], row["window_start_ms"], row["count"]) for row in run.table().to_dict("records")] == [
         ("a", 50, 1),

@@ -11,6 +11,7 @@ from sessionkit.errors import InvalidArgument
 from tests.deployments import run_deployed
 from tests.headings import heading
 from tests.interpreted import fewer
+from tests.kinds import group_in_ms
 
 MINUTE = 60_000
 
@@ -48,7 +49,7 @@ class FirstForm:
 
 def run(gap_ms: int, retention_ms: int, keys: list[str], times: list[int]) -> Any:
     windows = sk.SessionWindows.until(inactivity_gap_ms=gap_ms, retention_ms=retention_ms)
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key").windowed_by(windows).count()
     return plan.run(pd.DataFrame({"key": pd.Series(keys, dtype="str"), "at": pd.Series(times, dtype="int64")}))
 
 
@@ -101,7 +102,7 @@ def test_as_a_value() -> None:
     assert repr(windows) == 'SessionWindows.until(inactivity_gap="5m", retention="1h")'
     assert windows == sk.SessionWindows.until(inactivity_gap_ms=300_000, retention_ms=3_600_000)
     assert len({windows, sk.SessionWindows.until(inactivity_gap="5min", retention="2h")}) == 2
-    plan = sk.group_by_key("key", timestamp="at", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key", unit=None).windowed_by(windows).count()
     assert plan.with_windows(retention="2h").windows.until_ms == 7_200_000
     with pytest.raises(InvalidArgument, match="no such parameter; got 'grace'"):
         plan.with_windows(grace="1h")
@@ -118,7 +119,7 @@ def test_as_a_value() -> None:
 )
 def test_what_does_not_go_together(change: Any, telling: str) -> None:
     windows = sk.SessionWindows.until(inactivity_gap="5min", retention="1h")
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key").windowed_by(windows).count()
     with pytest.raises(InvalidArgument, match=telling):
         change(plan, pd.DataFrame({"key": ["a"], "at": [1]}))
 
@@ -144,7 +145,7 @@ def test_it_goes_on_where_it_stopped(kind: str, tmp_path: Any) -> None:
     keys, times = ["a", "b", "a", "a", "b", "a"], [0, 40, 3, 70, 119, 30]
     data = pd.DataFrame({"key": keys, "at": [t * MINUTE for t in times]})
     windows = sk.SessionWindows.until(inactivity_gap="5min", retention="1h")
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+    plan = group_in_ms("key").windowed_by(windows).count()
     options = {"directory": tmp_path} if kind == "rocksdb" else {}
     with sk.open_store(kind, "s", **options) as store:
         parts = [plan.run(data[i : i + 1], store=store).changelog() for i in range(len(data))]

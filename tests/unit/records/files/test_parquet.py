@@ -43,7 +43,7 @@ def flip(file: Path) -> None:
 
 
 def by_a_plan(file: Path) -> object:
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    steps = sk.group_by_key("user", timestamp="at", unit="ms")
     return steps.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).count().run(file)
 
 

@@ -13,13 +13,14 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
 from sessionkit.records.files.tables import read_file
+from tests.kinds import group_in_ms
 
 API: Any = sk  # for arguments that a type checker would refuse
 
 
 def plan(*keys: str, **options: Any) -> sk.Plan:
     return (
-        sk.group_by_key(*(keys or ("user",)), timestamp="at", unit="ms", **options, times="ms")
+        group_in_ms(*(keys or ("user",)), **options)
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
         .count()
     )
@@ -170,7 +171,7 @@ def test_line_breaks_in_fields_all_over_a_large_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["user", "note"])
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path, column: str) -> None:
     file = written(tmp_path, "user,at,note\nZo\u00eb,1,Zo\u00eb\n".encode("latin-1"))
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(plan().windows)
+    steps = group_in_ms("user").windowed_by(plan().windows)
     if column == "note":
         file = written(tmp_path, b"user,at,note\nzoe,1,Zo\xeb\n")
     with pytest.raises(InvalidData, match=r"not UTF-8.*save it as UTF-8"):

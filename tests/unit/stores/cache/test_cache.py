@@ -8,12 +8,12 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
-from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from tests.deployments import A_WINDOW, run_deployed
+from tests.deployments import A_SESSION, A_WINDOW, run_deployed
+from tests.kinds import group_in_ms
 
 GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=1_000)
 
@@ -21,10 +21,10 @@ GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=1_000)
 class Sessions:
     """A caching session store, and what it has forwarded."""
 
-    def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
+    def __init__(self, most_bytes: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemorySessionStore(retention=retention)
-        self.store = CachingSessionStore(self.below, self._take, Room(max_entries))
+        self.store = CachingSessionStore(self.below, self._take, most_bytes)
 
     def _take(self, flushed: Flushed) -> None:
         self.sent.append((flushed.key, flushed.id.start_ms, flushed.id.end_ms, flushed.new, flushed.old))
@@ -39,10 +39,10 @@ class Sessions:
 class Windows:
     """A caching window store, and what it has forwarded."""
 
-    def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
+    def __init__(self, most_bytes: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemoryWindowStore(retention=retention)
-        self.store = CachingWindowStore(self.below, self._take, Room(max_entries))
+        self.store = CachingWindowStore(self.below, self._take, most_bytes)
 
     def _take(self, flushed: Flushed) -> None:
         self.sent.append((flushed.key, flushed.id.start_ms, flushed.new, flushed.old, flushed.timestamp_ms))
@@ -198,7 +198,7 @@ def test_a_null_that_is_kept_is_a_value() -> None:
 
 
 def test_an_evicted_entry_that_is_dirty_takes_all_dirty_ones_with_it_and_goes_first() -> None:
-    windows = Windows(max_entries=3)
+    windows = Windows(3 * A_WINDOW)
     for start in (0, 10, 20):
         windows.store.put("a", start, start, start)
     windows.store.fetch_window("a", 0)  # used again: now [10, ...) is the least used
@@ -210,7 +210,7 @@ def test_an_evicted_entry_that_is_dirty_takes_all_dirty_ones_with_it_and_goes_fi
 
 
 def test_an_evicted_entry_that_is_clean_goes_alone() -> None:
-    windows = Windows(max_entries=2)
+    windows = Windows(2 * A_WINDOW)
     windows.store.put("a", 0, 1, 0)
     windows.flush()
     windows.store.put("a", 10, 1, 10)
@@ -221,24 +221,24 @@ def test_an_evicted_entry_that_is_clean_goes_alone() -> None:
 
 
 def test_a_write_is_a_use() -> None:
-    windows = Windows(max_entries=2)
+    windows = Windows(2 * A_WINDOW)
     for start in (0, 10, 0, 20):
         windows.store.put("a", start, start, start)
     assert [row[1] for row in windows.sent] == [10, 0, 20]
 
 
-@pytest.mark.parametrize("most", [0, 1])
-def test_a_cache_of_no_or_one_entry(most: int) -> None:
-    windows = Windows(max_entries=most)
+@pytest.mark.parametrize(("most_bytes", "kept"), [(0, 0), (A_WINDOW - 1, 0), (A_WINDOW, 1), (2 * A_WINDOW - 1, 1)])
+def test_a_cache_of_no_or_one_entry(most_bytes: int, kept: int) -> None:
+    windows = Windows(most_bytes)
     windows.store.put("a", 0, 1, 0)
-    assert len(windows.sent) == 1 - most
+    assert len(windows.sent) == 1 - kept
     windows.store.put("a", 10, 1, 10)
     assert [row[1] for row in windows.sent] == [0, 10]
     assert starts(windows.store.all()) == [("a", 0, 1), ("a", 10, 1)]
 
 
 def test_an_evicted_removal_is_seen_no_longer_in_the_cache_but_is_done() -> None:
-    sessions = Sessions(max_entries=2)
+    sessions = Sessions(2 * A_SESSION)
     sessions.store.put("a", 0, 0, 1)
     sessions.flush()
     sessions.store.remove("a", 0, 0)
@@ -384,7 +384,7 @@ def test_partitions_are_apart() -> None:
 
 def run_of(windows: Any, rows: list[tuple[str, int]], **options: Any) -> sk.Run:
     table = pa.table({"key": [key for key, _ in rows], "time": [time for _, time in rows]})
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows)
+    plan = group_in_ms("key", timestamp="time").windowed_by(windows)
     emit = options.pop("emit", "on_window_update")
     run = run_deployed(plan.emit(emit).count(), table, **options)
     run.trace.check()
@@ -397,7 +397,7 @@ def log(run: sk.Run) -> list[tuple[Any, ...]]:
 
 
 def test_only_kafka_has_a_cache() -> None:
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(GAP_10).count()
+    plan = group_in_ms("key", timestamp="time").windowed_by(GAP_10).count()
     table = pa.table({"key": ["a"], "time": [1]})
     for option in ({"caching": True}, {"commit_every": 1}, {"emit_interval": "1s"}):
         with pytest.raises(InvalidArgument, match="cannot be called like this; got an unexpected keyword"):
@@ -514,11 +514,7 @@ PARTITIONED = pa.table({"key": ["a", "b"], "time": [1, 2], "partition": [0, 1]})
 @pytest.mark.parametrize("windows", [sk.TimeWindows(size_ms=10, grace=0), GAP_10])
 def test_a_flushed_result_is_in_the_partition_of_its_window(windows: Any) -> None:
     """The commit at the end comes with a record of partition 1, and flushes the windows of partition 0 as well."""
-    plan = (
-        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
-        .windowed_by(windows)
-        .count()
-    )
+    plan = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows).count()
     cached = run_deployed(plan, PARTITIONED, caching=True)
     found = [(row["partition"], row["key"]) for row in cached.changelog().to_pylist()]
     assert found == [(0, "a"), (1, "b")]

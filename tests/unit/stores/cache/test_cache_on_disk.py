@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 
+ROOMY = 5_000  # bytes: a cache with a limit that is never reached
 FORMS = ("ordinary", "by time")
 FORMS_OF_ANSWERS = (*FORMS, "by time, with an index")
 
@@ -30,17 +30,17 @@ class Noticing(RocksDBWindowStore):
 
 @contextmanager
 def cached_windows(
-    directory: Path, form: str, most: int | None = 50, segment_interval: str = "10ms"
+    directory: Path, form: str, most: int | None = ROOMY, segment_interval: str = "10ms"
 ) -> Iterator[CachingWindowStore]:
     options = {"time_ordered": form.startswith("by time"), "index": form.endswith("index")}
     with Noticing(name="windows", directory=directory, segment_interval=segment_interval, **options) as below:
-        yield CachingWindowStore(below, lambda flushed: None, Room(most))
+        yield CachingWindowStore(below, lambda flushed: None, most)
 
 
 @contextmanager
-def cached_sessions(directory: Path, most: int | None = 50, **options: Any) -> Iterator[CachingSessionStore]:
+def cached_sessions(directory: Path, most: int | None = ROOMY, **options: Any) -> Iterator[CachingSessionStore]:
     with RocksDBSessionStore(name="sessions", directory=directory, segment_interval="10ms", **options) as below:
-        yield CachingSessionStore(below, lambda flushed: None, Room(most))
+        yield CachingSessionStore(below, lambda flushed: None, most)
 
 
 def put(store: Any, *names: str) -> None:
@@ -82,7 +82,7 @@ WINDOW_READS: list[tuple[str, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize("form", FORMS_OF_ANSWERS)
-@pytest.mark.parametrize("most", [None, 50])
+@pytest.mark.parametrize("most", [None, ROOMY])
 def test_a_read_of_windows_is_what_the_store_answers_after_a_flush(tmp_path: Path, form: str, most: int | None) -> None:
     with cached_windows(tmp_path, form, most) as store:
         put(store.store, *IN_STORE)
@@ -105,7 +105,7 @@ SESSION_READS: list[tuple[str, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize("time_ordered", [False, True])
-@pytest.mark.parametrize("most", [None, 50])
+@pytest.mark.parametrize("most", [None, ROOMY])
 def test_a_read_of_sessions_is_what_the_store_answers_after_a_flush(
     tmp_path: Path, time_ordered: bool, most: int | None
 ) -> None:
@@ -224,7 +224,7 @@ def test_a_store_that_asks_is_told_which_entry_comes_next_behind_a_read(tmp_path
         assert store.store.noticed == [(5, 4), (7, 5), (7, 6), (12, 7)]
 
 
-@pytest.mark.parametrize(("form", "most"), [("by time", None), ("ordinary", 50)])
+@pytest.mark.parametrize(("form", "most"), [("by time", None), ("ordinary", ROOMY)])
 def test_a_store_is_told_nothing_where_no_order_of_use_depends_on_it(
     tmp_path: Path, form: str, most: int | None
 ) -> None:

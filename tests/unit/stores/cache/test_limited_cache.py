@@ -11,14 +11,14 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from tests.deployments import A_SESSION, A_WINDOW, run_deployed
-from tests.kinds import table_of
+from tests.kinds import group_in_ms, table_of
 
 
 def _run(windows: Any, rows: list[tuple[str, int]], *, emit: str = "on_window_update", **options: Any) -> sk.Run:
     partitions = options.pop("partitions", [0] * len(rows))
     placed = [(*row, partition, offset) for offset, (row, partition) in enumerate(zip(rows, partitions, strict=True))]
     table = table_of(placed, key=None, time=pa.int64(), partition=pa.int64(), offset=pa.int64())
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", offset="offset", times="ms")
+    plan = group_in_ms("key", timestamp="time", partition="partition", offset="offset")
     return run_deployed(plan.windowed_by(windows).emit(emit).aggregate(n=sk.count()), table, **options)
 
 
@@ -63,9 +63,7 @@ def test_a_deletion_of_nothing_moves_the_stores_time_on_close() -> None:
         return None if value == 10 else aggregate + value
 
     own = sk.aggregation(initializer=int, aggregator=null_at_ten, merger=lambda key, a, b: a + b, value="v")
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
-        sk.TimeWindows(size_ms=2, advance_ms=1, grace=0)
-    )
+    plan = group_in_ms("key", timestamp="time").windowed_by(sk.TimeWindows(size_ms=2, advance_ms=1, grace=0))
     table = pa.table({"key": ["a", "a"], "time": pa.array([0, 2], pa.int64()), "v": pa.array([1, 10], pa.int64())})
     run = run_deployed(plan.emit("on_window_close").aggregate(own=own), table, caching=room(2), commit_every=1)
     assert list(run._store.all()) == []

@@ -2,17 +2,17 @@
 
 import pytest
 
-from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, Room, merged
+from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
 
 
 def entry(place: str, value: str | None = "cached") -> Entry:
-    """An entry of which the place is all that matters; None is a deletion."""
+    """An entry of one byte, of which the place is all that matters; None is a deletion."""
     at = place.encode()
-    return Entry(at, EntryId(0, at[:1], 0, 0), place, None if value is None else f"{place} {value}", 0)
+    return Entry(at, EntryId(0, at[:1], 0, 0), place, None if value is None else f"{place} {value}", 0, size=1)
 
 
 def cache_of(*places: str, most: int | None = None) -> NamedCache:
-    cache = NamedCache(lambda entry: None, Budget(Room(most)))
+    cache = NamedCache(lambda entry: None, Budget(most))
     for place in places:
         cache.put(entry(place))
     return cache

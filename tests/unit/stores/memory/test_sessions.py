@@ -14,6 +14,7 @@ from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from tests.contract.stores_model import Spans, spans_of
 from tests.contract.stores_model import session_columns as columns
+from tests.kinds import group_in_ms
 
 
 def filled(spans: Spans, **options: Any) -> MemorySessionStore:
@@ -176,7 +177,7 @@ def test_loaded_are_the_keys_asked_for_and_what_will_close() -> None:
 
 
 def test_several_aggregations_are_one_stored_value() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    plan = group_in_ms("user")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="1s")).aggregate(
         n=sk.count(), total=sk.sum("v")
     )
@@ -190,11 +191,7 @@ def test_several_aggregations_are_one_stored_value() -> None:
 
 
 def test_records_with_other_keys_are_refused() -> None:
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
-        .count()
-    )
+    plan = group_in_ms("user").windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)).count()
     with sk.open_store("memory", "clicks") as store:
         plan.run(pd.DataFrame({"user": ["ada"], "at": [5]}), store=store)
         with pytest.raises(InvalidData, match="the store holds keys of another type; got large_string, records int64"):
@@ -239,7 +236,7 @@ def test_a_look_at_a_store_leaves_its_columns_where_they_are(windows: Any) -> No
     rng = np.random.default_rng(7)
     size = 2_000
     columns = {"user": rng.integers(0, 50, size), "at": rng.integers(0, 900, size), "p": rng.integers(0, 3, size)}
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
+    steps = group_in_ms("user", partition="p").windowed_by(windows)
     of = "sessions" if isinstance(windows, sk.SessionWindows) else "windows"
     store = sk.open_store("memory", "clicks", of=of)
     twin = sk.open_store("memory", "clicks", of=of)

@@ -11,6 +11,7 @@ from sessionkit.errors import InvalidData, StoreMismatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.contract.stores_model import Starts, starts_of
+from tests.kinds import group_in_ms
 
 
 def filled(starts: Starts, **options: Any) -> MemoryWindowStore:
@@ -178,7 +179,7 @@ def test_a_run_that_failed_leaves_no_type_of_key_behind() -> None:
 # ---- plans: runs in columns, calls in between, and what a store is bound to
 
 
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", partition="partition", times="ms")
+PLAN = group_in_ms("user", offset="offset", partition="partition")
 
 
 def clicks(*rows: tuple[str, int, int, int]) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 from sessionkit.stores.typed_bytes import pack_value, unpack_value
 from tests.interpreted import fewer
+from tests.kinds import group_in_ms
 
 ROWS, BEHIND = b"\x02", b"\x03"
 
@@ -324,7 +325,7 @@ def test_columns_of_fewer_bits_go_on_where_they_stopped(tmp_path: Path, kind: pa
     def day(start: int) -> pa.Table:
         return pa.table({"user": ["a", "b", "a"], "ts": [start, start + 5, start + 9], "v": values})
 
-    keyed = sk.group_by_key("user", timestamp="ts", unit="ms", times="ms")
+    keyed = group_in_ms("user", timestamp="ts")
     plan = keyed.windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="1s")).aggregate(x=make("v"))
     tables = []
     for store in (sk.open_store("memory", "s"), sk.open_store("rocksdb", "s", directory=tmp_path)):

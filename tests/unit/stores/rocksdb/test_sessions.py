@@ -45,7 +45,7 @@ from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.contract.stores_model import OnDisk, SessionMachine, Spans, spans_of
 from tests.contract.stores_model import session_columns as columns
 from tests.interpreted import fewer
-from tests.kinds import in_ms
+from tests.kinds import group_in_ms, in_ms
 from tests.memory import MEMORY
 
 # In memory where there is such a place: what a loss of power would leave is not asked here.
@@ -493,7 +493,7 @@ def after_a_crash(directory: Path) -> tuple[list[str], int]:
 
 
 def test_a_plan_goes_on_where_it_stopped(directory: Path) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms")
+    plan = group_in_ms("user", offset="offset")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=10)).aggregate(
         n=sk.count(), total=sk.sum("v")
     )

@@ -63,9 +63,7 @@ def run_of(rows: list[tuple[Any, ...]], windows: Any, **options: Any) -> sk.Run:
     data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
     data["at"] = data["minute"] * MINUTE
     partition = "partition" if "partition" in names else None
-    plan = (
-        sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
-    )
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition=partition).windowed_by(windows).count()
     if getattr(windows, "trailing_only", False):
         plan = plan.emit("on_window_close")
     made: sk.Run = plan.run(data, **options)
@@ -84,7 +82,7 @@ def toy() -> SessionTrace:
 
 @pytest.fixture(scope="module")
 def flights() -> sk.Run:
-    plan = flights_by_route(times="ms")
+    plan = flights_by_route()
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
     return plan.windowed_by(windows).count().run(sk.load_sample("flights"))
 
@@ -392,13 +390,13 @@ def test_plane_of_a_part_keeps_the_rest_out(toy: SessionTrace) -> None:
 def test_plane_leaves_unusable_records_out_and_says_so() -> None:
     data = pd.DataFrame({"key": ["ana", "ana", None, "ana"], "at": [MINUTE, None, MINUTE, 2 * MINUTE]})
     data["at"] = pd.to_datetime(data["at"], unit="ms", utc=True)
-    plan = sk.group_by_key("key", timestamp="at", on_bad_time="drop", times="ms").windowed_by(WINDOWS).count()
+    plan = sk.group_by_key("key", timestamp="at", on_bad_time="drop").windowed_by(WINDOWS).count()
     figure = plane(plan.run(data).trace, WINDOWS, "ana")
     assert len(named(figure, "record").x) == 2 and len(named(figure, "dropped").x) == 0
     assert len(named(figure, "other keys").x) == 0
     assert "1 of the dropped records are not drawn: they have no usable time" in heading(figure)
     first = pd.DataFrame({"key": [None, "ana"], "at": [MINUTE, MINUTE]}).astype({"key": "string", "at": "int64"})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS).count()
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(WINDOWS).count()
     late_start = plane(plan.run(first).trace, WINDOWS, "ana")
     assert min(named(late_start, "stream time").y) == 1  # no stream time before the first record with a key
 
@@ -569,7 +567,7 @@ def test_lanes_of_nothing() -> None:
     figure = lanes(run([]), WINDOWS)
     assert "the run holds no records" in heading(figure)
     nulls = pd.DataFrame({"key": pd.array([None, None], "string"), "at": [1, 2]})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS).count()
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(WINDOWS).count()
     assert "0 keys" in heading(lanes(plan.run(nulls).trace, WINDOWS))
 
 
@@ -592,7 +590,7 @@ def test_lanes_of_nothing() -> None:
 def test_time_axis_suits_the_times(latest_ms: int, kind: str, title: str) -> None:
     data = pd.DataFrame({"key": pd.array(["ana", "ana"], "string"), "at": [latest_ms // 2, latest_ms]})
     windows = sk.SessionWindows(inactivity_gap_ms=50, grace=0)
-    trace = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
+    trace = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).count().run(data).trace
     for figure in (plane(trace, windows, "ana"), lanes(trace, windows)):
         assert figure.layout.xaxis.type == kind
         assert figure.layout.xaxis.title.text == title

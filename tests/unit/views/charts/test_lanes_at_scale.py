@@ -14,6 +14,7 @@ from sessionkit.views.drawing.grammar import MOST_SVG_POINTS
 from sessionkit.views.lanes.density import MOST_DRAWN
 from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
 from tests.headings import heading
+from tests.kinds import group_in_ms
 from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
 
 SECOND, HOUR = 1_000, 3_600_000
@@ -34,7 +35,7 @@ def run_of(windows: Any, keys: list[str], partitions: int = 1) -> sk.Run:
     key = rng.zipf(1.4, COUNT) % len(keys)
     data = pd.DataFrame({"at": (HOUR + np.arange(COUNT) * SECOND - late).astype(np.int64), "p": key % partitions})
     data["key"] = pd.array([keys[each] for each in key], "string")
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
+    plan = group_in_ms("key", partition="p").windowed_by(windows)
     run: sk.Run = plan.count().run(data)
     return run
 

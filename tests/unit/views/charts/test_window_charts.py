@@ -16,7 +16,7 @@ from sessionkit.views.drawing.palettes import PALETTES
 from sessionkit.views.scenes.key_rows import MOST_ROWS
 from sessionkit.views.scenes.window_history import depth, every_nth, places
 from tests.headings import heading
-from tests.kinds import flights_by_route
+from tests.kinds import flights_by_route, group_in_ms
 from tests.unit.views.charts.test_charts import (
     HOSTILE,
     MINUTE,
@@ -364,7 +364,7 @@ def test_hostile_keys_are_text(windows: Any) -> None:
 
 
 def test_flights() -> None:
-    plan = flights_by_route(times="ms")
+    plan = flights_by_route(group_in_ms)
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="10m")).count().run(sk.load_sample("flights"))
     figure = run.plane()
     assert "shown: offsets" in heading(figure)

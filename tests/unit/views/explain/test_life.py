@@ -10,6 +10,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.durations import duration_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
+from tests.kinds import group_in_ms
 
 MINUTE = 60_000
 SESSIONS = sk.SessionWindows(inactivity_gap="5m", grace="10m")
@@ -18,9 +19,7 @@ SESSIONS = sk.SessionWindows(inactivity_gap="5m", grace="10m")
 def run(rows: list[tuple[str, int]], windows: Any = SESSIONS, **options: Any) -> sk.Run:
     keys, at = zip(*rows, strict=True)
     frame = pd.DataFrame({"key": keys, "at": [minute * MINUTE for minute in at]})
-    return (
-        sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(frame, **options)
-    )
+    return group_in_ms("key").windowed_by(windows).count().run(frame, **options)
 
 
 def test_a_session_that_was_bridged_and_closed() -> None:
@@ -90,7 +89,7 @@ def test_the_time_said_is_the_time_it_takes() -> None:
         closes = end + windows.close_lag_ms + (windows is SESSIONS)
         for at, status in ((closes - 1, "open"), (closes, "closed")):
             frame = pd.DataFrame({"key": ["ada", "bob"], "at": [MINUTE, at]})
-            plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
+            plan = group_in_ms("key").windowed_by(windows).count()
             table = plan.run(frame).table()
             assert table[table["key"] == "ada"]["status"].tolist() == [status]
             text = plan.run(frame).explain(key="ada", window_start=start)
@@ -124,7 +123,7 @@ def test_windows_that_are_not_there() -> None:
 
 def test_several_partitions() -> None:
     frame = pd.DataFrame({"key": ["a", "a"], "at": [5, 5], "p": [0, 1]})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(SESSIONS).count()
+    plan = group_in_ms("key", partition="p").windowed_by(SESSIONS).count()
     with pytest.raises(UnknownRecord, match=r"several partitions hold such a window; got key 'a'; partition= one of"):
         plan.run(frame).explain(key="a", window_start=5)
     assert "1 record" in plan.run(frame).explain(key="a", window_start=5, partition=1)
@@ -134,7 +133,7 @@ def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
     rows = [("a", 0, 3), ("b", 0, 4), ("a", 8, 3), ("a", 4, 3), ("a", 24, 3)]
     frame = pd.DataFrame(rows, columns=["key", "at", "p"])
     frame["at"] *= MINUTE
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(SESSIONS).count()
+    plan = group_in_ms("key", partition="p").windowed_by(SESSIONS).count()
     done = plan.run(frame)
     assert done.explain(key="a", window_start=0) == (
         "Session of key a (partition 3), 0 s to 8 min: 3 records. It was opened by record 0 (partition 3). It is 2 "

@@ -19,7 +19,7 @@ from tests.kinds import flights_by_route
 from tests.unit.views.explain.numbered import numbered
 
 MINUTE = 60_000
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms").windowed_by(
+PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop").windowed_by(
     sk.SessionWindows(inactivity_gap="5m", grace="2m")
 )
 # user, minute
@@ -106,7 +106,7 @@ def test_one_line(run: sk.Run, offset: int, line: str) -> None:
 def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
     """A mistyped year closes everything; nothing in the run's summary gave a hint."""
     flights = sk.load_sample("flights").head(900)
-    plan = flights_by_route(times="ms")
+    plan = flights_by_route()
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
     assert plan.run(flights).remarks() == []
     mistyped = flights.copy()
@@ -126,7 +126,7 @@ def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
 @pytest.mark.parametrize("partitions", [None, 4])
 def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partitions: int | None) -> None:
     source = {"partition": "partition", "offset": "offset"} if partitions is None else {"partitions": partitions}
-    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", **source, times="ms")
+    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", **source)
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).count()
     flights = sk.load_sample("flights")
     assert plan.run(flights).remarks() == []
@@ -137,7 +137,7 @@ def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partit
 
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
-    plan = flights_by_route(times="ms")
+    plan = flights_by_route()
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count().run(flights)
     assert clock(run.trace)(1_372_655_700_000) == "2013-07-01 05:15:00"
     assert run.explain(offset=0).startswith("Record 0 (key ")
@@ -168,7 +168,7 @@ def test_a_record_that_opens_tells_what_had_been_near() -> None:
 
 def test_a_partition_is_named_where_there_are_several() -> None:
     table = pd.DataFrame({"user": ["ada"] * 2, "at": [5, 6], "partition": [3, 4]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)).count().run(table)
     assert run.explain(offset=0, partition=4).startswith("Record 0 (partition 4, key ada), event time 6 ms, opened")
     with pytest.raises(UnknownRecord, match="an offset needs its partition as well"):
@@ -178,7 +178,7 @@ def test_a_partition_is_named_where_there_are_several() -> None:
 
 
 def test_state_of_an_earlier_run() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset").windowed_by(
         sk.SessionWindows(inactivity_gap="5m", grace="2m")
     )
     plan = plan.count()
@@ -220,7 +220,7 @@ def test_what_is_said_to_be_missing_is_exactly_enough(rows: list[tuple[str, int]
     """With the grace that an explanation names the record is kept, with 1 ms less it is dropped."""
     table = pd.DataFrame({"user": [key for key, _ in rows], "at": [time for _, time in rows]})
     plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        sk.group_by_key("user", timestamp="at", unit="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace))
         .count()
     )

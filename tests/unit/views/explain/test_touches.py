@@ -13,11 +13,11 @@ import sessionkit as sk
 from sessionkit.errors import UnknownRecord
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
-from tests.kinds import table_of
+from tests.kinds import group_in_ms, table_of
 from tests.unit.views.explain.numbered import numbered
 
 MINUTE = 60_000
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
+PLAN = group_in_ms("user", on_bad_time="drop")
 BOB_MOVED = (
     "Stream time had been moved to 18 min by record 4 (key bob), of another key: stream time belongs to the partition."
 )
@@ -207,7 +207,7 @@ def test_a_record_that_a_copy_brought_along_is_named_with_its_partition() -> Non
     rows = [("b", 0, 3), ("a", 8, 3), ("b", 1, 3), ("b", 2, 3), ("b", 1, 3), ("b", 1, 4)]
     keys, at, partition = zip(*rows, strict=True)
     table = pa.table({"user": keys, "at": at, "p": partition})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").count()
+    plan = group_in_ms("user", partition="p").count()
     run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=1, grace_ms=6)).run(table)
     told = run.explain(key="b", window_start=2, partition=3)
     assert "That brought record 2 (partition 3, at 1 ms) along, from before its start" in told
@@ -223,7 +223,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
         merger=lambda key, older, newer: older + newer,
         value="word",
     )
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(words=joined)
+    plan = group_in_ms("user").aggregate(words=joined)
     run = run_deployed(plan.windowed_by(sk.SlidingWindows(time_difference_ms=3, grace_ms=20)), table)
     assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
     told = run.explain(key="u", window_start=7)
@@ -255,9 +255,7 @@ def test_a_record_without_a_value() -> None:
 
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
-    plan = sk.group_by_key(
-        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", times="ms"
-    )
+    plan = group_in_ms("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", unit=None)
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="30m")).count().run(flights)
     assert run.explain(offset=0).startswith("Record 0 (key ")
     said = ", event time 2013-06-30 22:31:00, counts in 1 window: 2013-06-30 22:00:00 to 2013-06-30 23:00:00. It opened it."
@@ -271,11 +269,7 @@ def test_dates_are_said_as_dates() -> None:
 )
 def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
     table = pa.table({"user": ["ada"] * 2, "at": [15, 16], "partition": [3, 4]})
-    plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
-        .windowed_by(windows)
-        .count()
-    )
+    plan = group_in_ms("user", partition="partition").windowed_by(windows).count()
     run = plan.run(table)
     assert run.explain(offset=0, partition=4).startswith(
         "Record 0 (partition 4, key ada), event time 16 ms, counts in 1 "
@@ -287,7 +281,7 @@ def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
 
 
 def test_state_of_an_earlier_run() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms")
+    plan = group_in_ms("user", offset="offset")
     plan = plan.windowed_by(sk.TimeWindows(size="10m", grace="0s")).count()
     monday = pa.table({"user": ["ada", "bob"], "at": [2 * MINUTE, 14 * MINUTE], "offset": [0, 1]})
     tuesday = pa.table({"user": ["bob", "bob", "ada"], "at": [14 * MINUTE, 12 * MINUTE, MINUTE], "offset": [1, 2, 3]})

@@ -15,7 +15,7 @@ WINDOWS = {
     "session": sk.SessionWindows(inactivity_gap_ms=10, grace_ms=30),
     "tumbling": sk.TimeWindows(size_ms=20, grace_ms=30),
 }
-KEYED = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+KEYED = sk.group_by_key("user", timestamp="at", unit="ms")
 STORES = ("memory", "rocksdb")
 
 
@@ -63,9 +63,9 @@ def test_rows_and_positions_count_what_came_before(name: str, kind: str, tmp_pat
         told = expected(plan, data, cut, windows)
         assert found[f"{windows.noun}_rows"].astype("Int64").equals(told["rows"]), seed
         assert found[f"position_in_{windows.noun}"].astype("Int64").equals(told["position"]), seed
-        counts = run.table().set_index(["key", "window_start_ms"])["count"]
+        counts = run.table().set_index(["user", "window_start"])["count"]
         kept = found[~found["late"]]
-        of_table = counts.loc[list(zip(kept["user"], kept[f"{windows.noun}_start_ms"], strict=True))]
+        of_table = counts.loc[list(zip(kept["user"], kept[f"{windows.noun}_start"], strict=True))]
         assert kept[f"{windows.noun}_rows"].tolist() == of_table.tolist()
 
 

@@ -48,12 +48,6 @@ def test_windows_that_overlap_are_refused(windows: Any) -> None:
         plan_of(windows).run(rows()).assign(rows())
 
 
-def test_times_in_milliseconds_stay_so() -> None:
-    plan = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(SESSIONS).count()
-    found = plan.run(rows()).assign(rows())
-    assert found["session_start_ms"].tolist()[0] == 100_000
-
-
 def test_sorted_records_are_told_in_the_order_of_the_frame() -> None:
     given = rows(p=0, o=[4, 1, 3, 0, 5, 2])
     plan = plan_of(SESSIONS, partition="p", offset="o", sort=True)

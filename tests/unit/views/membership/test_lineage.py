@@ -8,6 +8,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from tests.interpreted import fewer
+from tests.kinds import group_in_ms
 from tests.property.streams import draw
 
 MINUTE = 60_000
@@ -17,7 +18,7 @@ ROWS = [("ada", 0), ("ada", 8), ("bob", 8), ("ada", 1), ("ada", 4), ("ada", 16),
 def run(rows: list[tuple[str, int]] = ROWS, windows: Any = None) -> sk.Run:
     frame = pd.DataFrame({"key": [key for key, _ in rows], "at": [at * MINUTE for _, at in rows]})
     windows = windows or sk.SessionWindows(inactivity_gap="5m", grace="1h")
-    return sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(frame)
+    return group_in_ms("key").windowed_by(windows).count().run(frame)
 
 
 def test_by_hand() -> None:
@@ -44,7 +45,7 @@ def test_by_hand() -> None:
 def test_records_sum_up_through_every_merge(seed: int) -> None:
     stream = draw(seed)
     times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
-    done = sk.group_by_key("key", **times, times="ms").windowed_by(stream.windows).count().run(stream.table)
+    done = group_in_ms("key", **times).windowed_by(stream.windows).count().run(stream.table)
     counted = 0
     for row in done.table().to_pylist():
         try:

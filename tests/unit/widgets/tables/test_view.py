@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from sessionkit.base.result_columns import AS_STORED
 from sessionkit.errors import InvalidArgument
 from sessionkit.widgets.tables.browser import PAGE_ROWS, Question, TableView
 from sessionkit.widgets.tables.columns import TableColumn, order_of, said_number, table_columns
@@ -42,7 +43,7 @@ def frame(seed: int) -> pa.Table:
 
 
 def view(table: pa.Table, timezone: str = "UTC") -> TableView:
-    return TableView(table_columns(dict(zip(table.column_names, table.columns, strict=True)), None, timezone))
+    return TableView(table_columns(dict(zip(table.column_names, table.columns, strict=True)), AS_STORED, timezone))
 
 
 def expected(table: pa.Table, question: Question) -> list[int]:
@@ -128,7 +129,7 @@ def test_keys_of_any_type_are_found() -> None:
 
 def test_values_that_have_no_order() -> None:
     objects = np.array([{"a"}, None], object)
-    columns = table_columns({"own": objects, "list": pa.array([[1, 2], None])}, None, "UTC")
+    columns = table_columns({"own": objects, "list": pa.array([[1, 2], None])}, AS_STORED, "UTC")
     shown = TableView(columns)
     assert shown.shown(np.arange(2)) == [["{'a'}", "[1, 2]"], ["–", "–"]]
     for number in (0, 1):
@@ -204,7 +205,9 @@ def test_numbers_as_a_person_reads_them() -> None:
 @pytest.mark.parametrize(("unit", "finer"), [("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)])
 def test_times_and_lengths_are_rounded_down_from_all_their_digits(unit: str, finer: int) -> None:
     last = pa.array([1_700_000_000 * finer - 1])
-    columns = table_columns({"a": last.cast(pa.timestamp(unit, "UTC")), "b": last.cast(pa.duration(unit))}, None, "UTC")
+    columns = table_columns(
+        {"a": last.cast(pa.timestamp(unit, "UTC")), "b": last.cast(pa.duration(unit))}, AS_STORED, "UTC"
+    )
     fraction = "" if unit == "s" else ".999"
     assert columns[0].shown(np.array([0])) == [f"2023-11-14 22:13:19{fraction}"]
     assert not columns[1].shown(np.array([0]))[0].endswith("20 s")

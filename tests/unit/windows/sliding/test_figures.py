@@ -5,13 +5,14 @@ import pytest
 
 import sessionkit as sk
 from tests.deployments import run_by
+from tests.kinds import group_in_ms
 
 RULES = ["sessionkit", "kafka"]
 
 
 def held(*records: tuple[str, int], difference_ms: int, rules: str) -> dict[tuple[int, int], str]:
     """What each window holds in the end, by its bounds."""
-    grouped = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    grouped = group_in_ms("key")
     plan = grouped.windowed_by(sk.SlidingWindows(time_difference_ms=difference_ms, grace="1h"))
     plan = plan.aggregate(names=sk.collect("name"))
     names, times = zip(*records, strict=True)
