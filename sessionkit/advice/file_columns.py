@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
+from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import is_a_value
-from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.inputs.plain_columns import plain_column
+from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type
-from sessionkit.records.times import is_plausible, to_milliseconds, without_fraction
+from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
@@ -80,7 +82,7 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     """Looks at every column of a table, with times in this zone and format; nothing is taken for sure."""
     how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
                  nonexistent="earliest", format=format)  # fmt: skip
-    columns = [_described(table[name], name, how) for name in table.column_names]
+    columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
@@ -112,6 +114,12 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
     return (is_arrival, column.has_only_days, column.unit is not None, column.missing, column.steps_back)
 
 
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
+    column = plain_column(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
@@ -122,7 +130,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, _texts(column)))
     ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
-    unit = _unit(column) if is_integer or pa.types.is_floating(kind) else None
+    typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
+    unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
     for form in [each for each in formats if each is not None] + [None] * (not is_id):
@@ -130,9 +139,10 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         time = _as_time(column, plain, source)
         if time is not None and (time.could_be or form is None):
             return time
-    if number := way_to_number(first):
-        return dataclasses.replace(plain, why=f"a number with a decimal comma: {number}")
-    return _as_key(plain, kind, len(column))
+    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
+    if is_text and (number := way_to_number(first, name)):
+        way = f"numbers as people write them: {number}"
+    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
@@ -146,12 +156,6 @@ def _distinct(column: pa.ChunkedArray) -> int | None:
         return None
 
 
-def _unit(column: pa.ChunkedArray) -> str | None:
-    """The unit in which the typical number is a time between 1990 and 2100; None if there is none."""
-    typical = pc.approximate_median(column.cast(pa.float64(), safe=False)).as_py()
-    return next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
-
-
 def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column | None:
     is_float, unit = pa.types.is_floating(column.type), source.unit
     if plain.missing == len(column) or (is_float and unit is None) or pa.types.is_boolean(column.type):
@@ -159,8 +163,10 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     try:
         ms, bad = to_milliseconds(column, source)
     except SessionkitError:
-        way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(plain.name, unit)}"
-        return dataclasses.replace(plain, why=way) if is_float else None
+        if not is_float:
+            return None
+        way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(column, plain.name, unit)}"
+        return dataclasses.replace(plain, why=way)
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
@@ -184,7 +190,6 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
 
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain
