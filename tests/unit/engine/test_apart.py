@@ -13,9 +13,10 @@ from sessionkit.advice.replay import Replay
 from sessionkit.engine.apart import Apart, sessions_apart
 from tests.contract.conftest import _registered  # noqa: F401  the examples are kinds, too
 from tests.contract.kinds import KINDS, plan_over, records
+from tests.kinds import group_in_ms
 from tests.shapes import late_beats
 
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+PLAN = group_in_ms("user")
 BEATS = PLAN.windowed_by(sk.SessionWindows(inactivity_gap="90s", grace="0s")).count()
 WORDS = (
     "stay apart from another of the same key within the gap of 1 min 30 s, as that had closed before a late record came"
