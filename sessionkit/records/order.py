@@ -14,6 +14,7 @@ from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
+from sessionkit.records.time_text import YEAR_TURNS
 
 MANY = 0.01  # share of late records that is worth a remark
 MANY_LATE = 10  # late records after one that is far ahead: so many are worth a remark, too
@@ -49,7 +50,7 @@ class Cause(NamedTuple):
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
         behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
         count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
-        return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}"
+        return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}".rstrip()
 
 
 class _Stream(NamedTuple):
@@ -108,6 +109,8 @@ def order_remarks(
     cause = (_read_before(batch, lag_ms, before_ms) if is_many else None) or late_cause(
         batch, source, lag_ms, is_many=is_many
     )
+    if cause is not None and cause.way in batch.remarks:
+        cause = cause._replace(way="")
     return [] if cause is None else [cause.words(dropped, lag_ms)]
 
 
@@ -211,7 +214,9 @@ def _far_ahead(stream: _Stream) -> Rows:
 
 
 def _out_of_order(stream: _Stream) -> Cause | None:
-    """Rows that stand newest first, key by key, history by history, or in no order."""
+    """Rows that stand newest first, key by key, history by history, or in no order, or whose texts have no year."""
+    if turns := next((each for each in stream.batch.remarks if YEAR_TURNS in each), None):
+        return Cause(YEAR_TURNS, turns)
     steps, trend = np.diff(stream.times), _trend(stream.times)
     back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
     if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):

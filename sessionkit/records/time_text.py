@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,8 @@ _NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:([ T])\d{1,
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
+YEAR_TURNS = "the year seems to turn"
+_NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
 
 
@@ -66,7 +69,7 @@ def of_text(
     if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")).as_py() is not False:
         return text.cast(pa.int64()), None
     if source.format is not None:
-        return _of_format(text, source)
+        return _of_format(text, source, [] if remarks is None else remarks)
     if text.null_count < len(text):
         for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):  # most texts are what Arrow reads by itself
             try:
@@ -133,7 +136,9 @@ def _recognised(text: pa.ChunkedArray, source: Source, remarks: list[str]) -> pa
     return text
 
 
-def _of_format(text: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
+def _of_format(
+    text: pa.ChunkedArray, source: Source, remarks: list[str]
+) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
     import pandas as pd
 
     (form, year), zoned = source.format_with_year, re.search("%[zZ]", str(source.format)) is not None
@@ -144,9 +149,31 @@ def _of_format(text: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray |
     with errors_as(InvalidArgument, what, want, (ValueError, NotImplementedError), 200):
         found = pd.to_datetime(written.to_numpy(), format=form, errors="coerce", utc=zoned)
     times = pa.chunked_array([pa.array(found)])
+    if year:
+        remarks += _turns_of_year(found, source, form, int(year))
     shown = SOME_TIME.strftime(str(source.format).removeprefix(year).lstrip())
     _check(text, pc.or_(pc.is_null(text), times.is_valid()), source, f'texts such as "{shown}"')
     return (times, None) if zoned else (None, times)
+
+
+def _turns_of_year(times: Any, source: Source, form: str, year: int) -> list[str]:
+    """A remark with the way, if texts that were all given this year seem to go on in the next or the one before."""
+    import pandas as pd
+
+    days = pd.Series(times).dropna().diff().dt.days
+    turns = days[days.abs() >= _NEARLY_A_YEAR]
+    way = -int(np.sign(turns).sum())
+    if abs(way) != 1:
+        return []
+    at, row, other = f"df[{source.timestamp!r}]", int(turns.index[0]), year + way
+    if len(turns) == 1:
+        line = f'{at} = numpy.where(numpy.arange(len(df)) < {row}, "{year} ", "{other} ") + {at}'
+    else:  # records of two years stand among each other
+        line = f'days = pandas.to_datetime("{year} " + {at}, format={literal(form)}).diff().dt.days; '
+        line += f'{at} = ({year} - (days / 365).round().fillna(0).cumsum()).astype(int).astype(str) + " " + {at}'
+    what = f"The texts in column {source.timestamp!r} have no year, and format= gives {year} to all of them, but "
+    what += f"{YEAR_TURNS} at {row_name(row)}, {abs(int(turns.iloc[0]))} days {'before' if way > 0 else 'after'} the row"
+    return [f"{what} above it. Give the rows from there on {other}: {line}, with format={literal(form)}."]
 
 
 def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, right: str = "") -> None:

@@ -4,6 +4,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -159,6 +160,42 @@ def test_a_format_that_is_none(form: Any, way: str) -> None:
     assert way in str(refused.value)
     with pytest.raises(InvalidArgument, match="unit= is of numbers and format= of texts"):
         sk.group_by_key("user", timestamp="at", format="%Y-%m-%d", unit="s")
+
+
+SYSLOG = "2026 %b %d %H:%M:%S"
+
+
+def log_over_new_year(order: str) -> tuple[pd.DataFrame, pd.DatetimeIndex]:
+    times = pd.date_range("2026-12-30 22:00", "2027-01-02 09:00", freq="7min")
+    if order == "late":  # one line of the old year is written in the new one
+        times = times.insert(300, times[0] + pd.Timedelta("25h"))
+    elif order == "newest first":
+        times = times[::-1]
+    texts = times.strftime("%b %d %H:%M:%S")
+    return pd.DataFrame({"user": [f"u{n % 3}" for n in range(len(times))], "at": texts}), times
+
+
+@pytest.mark.parametrize("sort", [False, "timestamp"])
+@pytest.mark.parametrize("order", ["rising", "late", "newest first"])
+def test_a_year_that_turns_in_a_log_without_years_is_told_with_the_way(order: str, sort: Any) -> None:
+    (df, times), year = log_over_new_year(order), "2027" if order == "newest first" else "2026"
+    read: dict[str, Any] = {"timestamp": "at", "timezone": "UTC", "sort": sort}
+    form = SYSLOG.replace("2026", year)
+    remarks = sk.group_by_key("user", format=form, **read).windowed_by(WINDOWS).count().run(df).remarks()
+    told = next(each for each in remarks if "the year seems to turn at row" in each)
+    assert told.count("sort") == 0 and not any("sort=" in each for each in remarks if "newest" not in each)
+    assert sum("Give the rows" in each for each in remarks) == 1
+    line, _, named = told.partition(": ")[2].rpartition(", with format=")
+    exec(line, {"df": df, "numpy": np, "pandas": pd})
+    found = read_records(df, sk.group_by_key("user", format=named.strip('".'), **read).source, ())
+    assert pd.to_datetime(found.timestamp_ms, unit="ms").tolist() == (sorted(times) if sort else times.tolist())
+    assert not any("year" in each for each in found.remarks)
+
+
+def test_the_years_of_keys_one_after_another_do_not_seem_to_turn() -> None:
+    days = pd.date_range("2026-01-01", "2026-12-31", freq="1D").strftime("%b %d %H:%M:%S")
+    batch = batch_of([*days] * 4, format=SYSLOG, timezone="UTC")
+    assert not any("year" in each for each in batch.remarks)
 
 
 def test_a_csv_of_digits_is_text_where_a_format_is_given(tmp_path: Path) -> None:
