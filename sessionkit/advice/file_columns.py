@@ -18,7 +18,7 @@ from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type
-from sessionkit.records.times import is_plausible, to_milliseconds, without_fraction
+from sessionkit.records.times import is_plausible, to_milliseconds, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
@@ -122,7 +122,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, _texts(column)))
     ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
-    unit = _unit(column) if is_integer or pa.types.is_floating(kind) else None
+    typical, unit = _unit(column) if is_integer or pa.types.is_floating(kind) else (None, None)
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
     for form in [each for each in formats if each is not None] + [None] * (not is_id):
@@ -130,6 +130,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         time = _as_time(column, plain, source)
         if time is not None and (time.could_be or form is None):
             return time
+    if (days := way_from_excel(typical, name)) and _OF_A_TIME.search(name):
+        return dataclasses.replace(plain, why=days)
     if number := way_to_number(first):
         return dataclasses.replace(plain, why=f"a number with a decimal comma: {number}")
     return _as_key(plain, kind, len(column))
@@ -146,10 +148,10 @@ def _distinct(column: pa.ChunkedArray) -> int | None:
         return None
 
 
-def _unit(column: pa.ChunkedArray) -> str | None:
-    """The unit in which the typical number is a time between 1990 and 2100; None if there is none."""
+def _unit(column: pa.ChunkedArray) -> tuple[float | None, str | None]:
+    """(the typical number, the unit in which it is a time between 1990 and 2100); None if there is none."""
     typical = pc.approximate_median(column.cast(pa.float64(), safe=False)).as_py()
-    return next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
+    return typical, next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
 
 
 def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column | None:
@@ -159,8 +161,10 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     try:
         ms, bad = to_milliseconds(column, source)
     except SessionkitError:
-        way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(plain.name, unit)}"
-        return dataclasses.replace(plain, why=way) if is_float else None
+        if not is_float:
+            return None
+        way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(column, plain.name, unit)}"
+        return dataclasses.replace(plain, why=way)
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):

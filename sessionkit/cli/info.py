@@ -180,6 +180,8 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if content.kind == "CSV" and (way := way_of_a_log(content)):
         return [f"To go on, {way}."]
     if found.time is None:
+        if way := next((each.name for each in found.columns if f"df[{each.name!r}] = " in each.why), None):
+            return [f"To go on, make a column of times with the line of pandas that stands beside {shorten(way)}."]
         return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
     return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
 

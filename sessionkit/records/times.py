@@ -27,6 +27,7 @@ from sessionkit.records.time_text import formats_for, is_text_type, of_text
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
+_DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
 _LAST_S = 253_402_300_799  # of the year 9999
 _SAMPLE = 1_000
 
@@ -192,19 +193,36 @@ def with_day(name: str, day: str, clock: str) -> str:
     return f"df[{name!r}] = df[{day!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
 
 
-def without_fraction(name: str, unit: str | None) -> str:
-    """The line of pandas that makes whole numbers of times in this unit, and keeps the milliseconds of seconds."""
+def without_fraction(column: pa.ChunkedArray, name: str, unit: str | None) -> str:
+    """The line of pandas that makes whole numbers of times in this unit, and keeps the milliseconds of seconds.
+
+    Where the numbers are usual times in another unit only, it is this unit that counts.
+    """
+    fits = _typical(column)[1]
+    unit, given = unit if unit in fits or not fits else fits[0], unit
+    line = f"df[{name!r}] = {{}}.round().astype('Int64')"
     if unit in ("s", None):
-        return f"df[{name!r}] = (df[{name!r}] * 1000).round().astype('Int64'), with unit=\"ms\", keeps milliseconds"
-    return f"df[{name!r}] = df[{name!r}].round().astype('Int64')"
+        line = line.format(f"(df[{name!r}] * 1000)") + ', with unit="ms", keeps milliseconds'
+    else:
+        line = line.format(f"df[{name!r}]") + (f', with unit="{unit}"' if unit != given else "")
+    return line if fits else f"{line}; such times lie outside 1990 to 2100"
+
+
+def way_from_excel(typical: float | None, name: str) -> str:
+    """The line of pandas that makes times of days as Excel counts them, if the typical number may be one; else ""."""
+    if typical is None or not _DAYS_OF_EXCEL[0] <= typical <= _DAYS_OF_EXCEL[1]:
+        return ""
+    made = f"pandas.to_datetime(df[{name!r}], unit='D', origin='1899-12-30').dt.round('ms')"
+    return f"df[{name!r}] = {made}, if these are days as Excel counts them"
 
 
 def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
     name = source.timestamp
-    fraction = ("times with a fraction", f"round them to integers: {without_fraction(name, source.unit)}")
-    return _as_int64(whole_numbers(column, name, "column", fraction), name)
+    want = way_from_excel(_typical(column)[0], name)
+    want = want or f"round them to integers: {without_fraction(column, name, source.unit)}"
+    return _as_int64(whole_numbers(column, name, "column", ("times with a fraction", want)), name)
 
 
 def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -213,16 +231,26 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column if column.type == pa.int64() else column.cast(pa.int64())
 
 
+def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
+
+
+def _typical(column: pa.ChunkedArray) -> tuple[float | None, list[str]]:
+    """(the typical number of a column, the units in which it is a time between 1990 and 2100)."""
+    typical = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
+    return typical, [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+
+
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
-    sample = column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
-    typical = pc.approximate_median(pc.cast(sample, pa.float64(), safe=False)).as_py()
-    fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+    typical, fits = _typical(column)
     if source.unit is not None and source.unit in fits:
         return source.unit
+    sample = _sample(column)
     dates = [form for each in sample for form in formats_for(str(each))]
     way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
-        want = way or 'pass unit="s", "ms", "us" or "ns"'
+        excel = way_from_excel(typical, source.timestamp)
+        want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
     if fits and typical / _PER_SECOND[source.unit] > _LAST_S:
         day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()

@@ -1,5 +1,7 @@
 """`info`: what it says of a file, and the command that it proposes, which runs as it stands."""
 
+from __future__ import annotations
+
 import json
 import re
 import shlex
@@ -7,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 
+import sessionkit as sk
 from sessionkit.cli.commands import main
 from tests.unit.cli.clicks import CLICKS, Capture, printed, refused, write_clicks
 
@@ -62,7 +67,9 @@ def test_a_time_that_needs_a_format(tmp_path: Path, capsys: Capture) -> None:
     assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"' in printed(capsys, "info", file)
 
 
-def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
+def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(
+    tmp_path: Path, capsys: Capture
+) -> None:
     rows = "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30)))
     command = proposed(printed(capsys, "info", write_clicks(tmp_path, "user,at\n" + rows)))
     assert command[2:8] == ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"]
@@ -112,7 +119,9 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
 
 
 @pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
-def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture, arrival: str) -> None:
+def test_the_event_time_comes_before_the_arrival(
+    tmp_path: Path, capsys: Capture, arrival: str
+) -> None:
     rows = "".join(f"{'ab'[n % 2]},2024-07-01 00:0{n}:05,2024-07-01 00:0{n ^ 1}:00\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, f"user,{arrival},event_time\n{rows}"))
     assert proposed(shown)[4:6] == ["--timestamp", "event_time"]
@@ -129,7 +138,9 @@ def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture
         (["1969-01-01 00:00:00"], "Without a time in at: 1 row ('1969-01-01 00:00:00'), which"),
     ],
 )
-def test_texts_that_are_no_times_are_named(tmp_path: Path, capsys: Capture, texts: list[str], said: str) -> None:
+def test_texts_that_are_no_times_are_named(
+    tmp_path: Path, capsys: Capture, texts: list[str], said: str
+) -> None:
     bad = "".join(f"ada,{text},1\n" for text in texts)
     shown = printed(capsys, "info", write_clicks(tmp_path, CLICKS + bad))
     assert said in shown
@@ -152,8 +163,18 @@ def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: Capture)
 def test_seconds_with_a_fraction(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user,at\n" + "".join(f"{'ab'[n % 2]},{1736035216.123 + n}\n" for n in range(6)))
     way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with --unit ms"""
-    assert way in printed(capsys, "info", file)
+    shown = printed(capsys, "info", file)
+    assert way in shown
+    assert shown.splitlines()[-1] == "To go on, make times of at with the line of pandas that stands beside it."
     assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
+
+
+@pytest.mark.parametrize("day", ["46023.5", "46023"])
+def test_days_as_excel_counts_them_are_told(day: str, tmp_path: Path, capsys: Capture) -> None:
+    rows = "".join(f"{'ab'[n % 2]},{day},{day}\n" for n in range(6))
+    shown = printed(capsys, "info", write_clicks(tmp_path, "user,bought_at,price\n" + rows))
+    (line,) = [line for line in shown.splitlines() if "Excel" in line]
+    assert line.split()[0] == "bought_at" and "pandas.to_datetime(df['bought_at'], unit='D'" in line
 
 
 def test_a_separator_that_the_file_does_not_have(tmp_path: Path, capsys: Capture) -> None:
@@ -166,7 +187,38 @@ def test_a_decimal_comma_is_told(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]};2024-07-01 00:0{n}:00;{n % 3},5\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, "user;at;heat\n" + rows))
     (line,) = [line for line in shown.splitlines() if line.startswith("  heat")]
-    assert 'a number with a decimal comma: pandas.read_csv(…, decimal=",")' in line
+    assert 'numbers as people write them: pandas.read_csv(…, decimal=",")' in line
+
+
+@pytest.mark.parametrize("kind", ["category", "dictionary of Arrow"])
+def test_a_column_with_a_dictionary_is_a_key_or_a_time_like_any_other(
+    kind: str, tmp_path: Path, capsys: Capture
+) -> None:
+    times = [f"2026-01-01T10:{n % 60:02d}:{n // 60:02d}Z" for n in range(40)]
+    columns = {"symbol": ["ab"[n % 2] for n in range(40)], "at": times, "shop": [7 + n % 2 for n in range(40)]}
+    frame = pd.DataFrame(columns).astype("category")
+    file = tmp_path / ("trades.parquet" if kind == "category" else "trades.feather")
+    if kind == "category":
+        frame.to_parquet(file)
+    else:
+        coded = {name: pa.array(column).dictionary_encode() for name, column in columns.items()}
+        feather.write_feather(pa.table(coded), str(file))
+    shown = printed(capsys, "info", file)
+    assert "  symbol  string        0  key: 2 values, 20.0 rows each" in shown
+    assert proposed(shown)[2:6] == ["--key", "symbol", "--timestamp", "at"]
+    assert main([*proposed(shown), "--out", str(tmp_path / "out")]) == 0
+    frame = frame.assign(amount=pd.Categorical([n % 3 for n in range(40)]))
+    by_shop = sk.group_by_key("shop", timestamp="at").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="1h"))
+    assert by_shop.aggregate(total=sk.sum("amount")).run(frame).table()["total"].tolist() == [20, 19]
+    assert sk.suggest_gap(by_shop, frame).pauses == 38
+
+
+def test_no_gap_is_proposed_that_is_longer_than_the_file(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "trades.parquet"
+    for step, gap in ((1, "1ms"), (100, "1s"), (1_000, "1m"), (10_000, "5m"), (60_000, "30m")):
+        at = pd.to_datetime([1772700000000 + n * step for n in range(90)], unit="ms", utc=True)
+        pd.DataFrame({"user": list("ab") * 45, "at": at}).to_parquet(file)
+        assert proposed(printed(capsys, "info", file))[-2:] == ["--gap", gap]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +226,9 @@ def test_a_decimal_comma_is_told(tmp_path: Path, capsys: Capture) -> None:
     ["2026-01-01T10:0{}:00Z", "2026-01-01 10:0{}", "2026-01-0{}", "03.11.2025 08:0{}", "1767225600.{}", "176722560{}",
      "0{}:10:00", "2026-01-01T10:0{}:00+02:00"],
 )  # fmt: skip
-def test_a_first_line_with_any_kind_of_time_is_a_record(tmp_path: Path, capsys: Capture, time: str) -> None:
+def test_a_first_line_with_any_kind_of_time_is_a_record(
+    tmp_path: Path, capsys: Capture, time: str
+) -> None:
     rows = "".join(f"{'ab'[n % 2]},{time.format(n)},{'true' if n else 'false'},2024\n" for n in range(1, 6))
     shown = printed(capsys, "info", write_clicks(tmp_path, rows))
     assert "5 rows, 4 columns" in shown and "  c2  " in shown
@@ -196,7 +250,9 @@ def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize(("day", "clock"), [("03.11.25", "08:0{}"), ("2025-11-03", "8:0{}"), ("2025-11-0{}", "08:00")])
-def test_days_beside_times_of_day_as_text(tmp_path: Path, capsys: Capture, day: str, clock: str) -> None:
+def test_days_beside_times_of_day_as_text(
+    tmp_path: Path, capsys: Capture, day: str, clock: str
+) -> None:
     rows = [{"user": "ab"[n % 2], "day": day.format(n), "clock": clock.format(n)} for n in range(1, 7)]
     way = "df['at'] = df['day'].astype(str) + ' ' + df['clock'].astype(str)"
     lines = tmp_path / "clicks.jsonl"
@@ -272,3 +328,46 @@ def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys
     assert main(["explain", str(file), *columns, "--window-key", "a", "--window-start", "2026-05-10 00:06:45"]) == 2
     said = capsys.readouterr().err
     assert "window_start 2026-05-10 00:06:45 (UTC); the nearest of this key starts at 2026-05-10 00:06:44" in said
+
+
+def test_records_in_a_list_are_told_with_the_way(tmp_path: Path, capsys: Capture) -> None:
+    data = {"events": [{"user": f"u{n % 3}", "at": f"2026-06-01T10:{n:02d}:00Z"} for n in range(50)]}
+    (file := tmp_path / "wrapped.json").write_text(json.dumps(data))
+    way = (
+        "the records in the list 'events': pandas.json_normalize(data, \"events\"), where data is what json.load gives"
+    )
+    assert f"To go on, take {way}." in printed(capsys, "info", file)
+    assert len(sk.sessionize(pd.json_normalize(data, "events"), by="user", at="at", gap="5m")) == 50
+    for name in ("user", "events.user"):
+        assert way in refused(capsys, "sessionize", file, "--by", name, "--at", "at", "--gap", "5m")
+
+
+def test_fields_separated_by_a_space_are_told_with_the_option(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "space.txt"
+    file.write_text("user at\nada 2026-03-01T10:00:00Z\nbob 2026-03-01T10:05:00Z\n")
+    assert 'if the fields are separated by spaces: --separator " "' in printed(capsys, "info", file)
+    arguments = ("sessionize", file, "--by", "user", "--at", "at", "--gap", "5m")
+    assert 'or --separator " " (pandas: sep=" ")' in refused(capsys, *arguments)
+    assert "ada" in printed(capsys, *arguments, "--separator", " ")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%a, %d %b %Y %H:%M:%S +0100", "%a %b %d %H:%M:%S %Y +0100", "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S GMT"],
+)
+def test_dates_of_mails_and_of_git_are_times(form: str, tmp_path: Path, capsys: Capture) -> None:
+    at = pd.date_range("2026-03-10 06:00:06", freq="7min", periods=12).strftime(form)
+    pd.DataFrame({"user": list("ab") * 6, "at": at}).to_csv(file := tmp_path / "mails.csv", index=False)
+    named = form.replace("+0100", "%z").replace("GMT", "%Z")
+    words = proposed(printed(capsys, "info", file))
+    assert words[words.index("--time-format") + 1] == named
+    assert main(["suggest", *words[1:-2], "--gap", "5m"]) == 0
+
+
+def test_an_option_of_another_command_is_told_with_the_command(capsys: Capture) -> None:
+    assert main(["report", "clicks.csv", "--retention", "2h"]) == 2
+    assert "No such option: --retention" in (said := capsys.readouterr().err) and "sessionkit audit has it" in said
+    assert main(["report", "clicks.csv", "--nothing-like-it"]) == 2
+    assert " has it" not in capsys.readouterr().err

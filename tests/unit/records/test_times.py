@@ -1,6 +1,7 @@
 """A column of times as milliseconds: units, zones, what is missing, what is refused."""
 
 import datetime as dt
+import re
 import warnings
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -196,6 +197,41 @@ def test_fractions_are_refused_and_whole_floats_taken() -> None:
     telling += "df['at'] = df['at'].round().astype('Int64')"
     refused(UnsupportedData, telling, [1.0, None, 2.5, 0.5], pa.float64(), unit="ms")
     assert read([1.0, 2.0], pa.float64(), unit="s")[0].tolist() == [1_000, 2_000]
+
+
+@pytest.mark.parametrize("unit", [None, "s", "ms"])
+@pytest.mark.parametrize(
+    ("at", "time"),
+    [
+        ([46023.5, None, 46023.125], "2026-01-01T12:00"),  # days as Excel counts them
+        ([1736035216.123, None, 1736035217.5], "2025-01-05T00:00:16.123"),
+        ([1736035216123.5, None, 1736035217000.0], "2025-01-05T00:00:16.124"),
+        ([1736035216123000.5, None, 1736035217000000.0], "2025-01-05T00:00:16.123"),
+    ],
+)
+def test_the_advice_on_fractions_leads_to_times_of_today(at: list[Any], time: str, unit: str | None) -> None:
+    with pytest.raises(UnsupportedData) as refusal:
+        read(at, pa.float64(), unit=unit)
+    said = str(refusal.value).removeprefix(f"column 'at' has times with a fraction; got {at[0]!r} in row 0; ")
+    line, rest = re.split(", (?=with|if)|$", said.removeprefix("round them to integers: "), maxsplit=1)
+    df = pd.DataFrame({"at": at})
+    exec(line, {"df": df, "pandas": pd})
+    named = rest.partition('unit="')[2].partition('"')[0] or unit
+    zone = {"timezone": "UTC", "unit": unit} if df["at"].dtype.kind == "M" else {"unit": named}
+    source = Source(keys=("at",), timestamp="at", on_bad_time="drop", **zone)
+    ms, _ = to_milliseconds(pa.chunked_array([pa.array(df["at"])]), source)
+    assert ms[0] == pd.Timestamp(time).value // 1_000_000
+    assert ("Excel" in rest) == (at[0] == 46023.5)
+
+
+def test_the_advice_says_where_times_lie_outside_of_what_is_usual() -> None:
+    refused(UnsupportedData, "keeps milliseconds; such times lie outside 1990 to 2100", [0.5], pa.float64(), unit="s")
+
+
+def test_whole_days_of_excel_are_told_where_no_unit_is_given() -> None:
+    way = "df['at'] = pandas.to_datetime(df['at'], unit='D', origin='1899-12-30')"
+    refused(UnsupportedData, 'pass unit="s", "ms", "us" or "ns"; or ' + way, [46023, 46024], pa.int64())
+    assert read([46023, 46024], pa.int64(), unit="ms")[0].tolist() == [46023, 46024]  # as in made-up data
 
 
 @pytest.mark.parametrize(
