@@ -16,6 +16,7 @@ from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.pandas_columns import is_a_value
+from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type
 from sessionkit.records.times import is_plausible, to_milliseconds, way_from_excel, without_fraction
@@ -80,7 +81,7 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     """Looks at every column of a table, with times in this zone and format; nothing is taken for sure."""
     how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
                  nonexistent="earliest", format=format)  # fmt: skip
-    columns = [_described(table[name], name, how) for name in table.column_names]
+    columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
@@ -112,6 +113,12 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
     return (is_arrival, column.has_only_days, column.unit is not None, column.missing, column.steps_back)
 
 
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
+    column = plain_column(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
@@ -132,8 +139,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
             return time
     if (days := way_from_excel(typical, name)) and _OF_A_TIME.search(name):
         return dataclasses.replace(plain, why=days)
-    if number := way_to_number(first):
-        return dataclasses.replace(plain, why=f"a number with a decimal comma: {number}")
+    if is_text and (number := way_to_number(first, name)):
+        return dataclasses.replace(plain, why=f"numbers as people write them: {number}")
     return _as_key(plain, kind, len(column))
 
 
@@ -188,7 +195,6 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
 
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain

@@ -160,10 +160,11 @@ class Aggregation:
 def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     """Words for an error about a column of the wrong type: for text, where numbers are wanted, how to get these."""
     text = next((str(each) for each in values if each.is_valid), "") if is_text_type(values.type) else ""
-    way = way_to_number(text)
+    way = way_to_number(text, name)
     if re.fullmatch(r"[-+]?\d+(\.\d+)?", text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
-    return (f"{values.type}, {shorten(repr(text))}", way) if way and "numbers" in wants else (values.type, wants)
+    got = f"{values.type}, {shorten(repr(text))}" if text else values.type
+    return got, way if way and "numbers" in wants else wants
 
 
 def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str, pa.DataType]) -> list[str]:

@@ -211,10 +211,32 @@ def percent(share: float) -> str:
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 
-def way_to_number(text: str) -> str:
-    """How a file is read in which a text stands for a number with a decimal comma; "" for another text."""
-    is_one = re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text)
-    return 'pandas.read_csv(…, decimal=",") reads it as a number, for a plan to run on' if is_one else ""
+_MONEY = "[$€£¥₹%]|EUR|USD|GBP|CHF"
+_WRITTEN_NUMBER = re.compile(
+    rf"\s*(?P<sign>{_MONEY})?\s*[-+]?(?P<other>{_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
+    rf"(?P<more>(?P=mark)\d{{3}})*(?P<rest>(?!(?P=mark))[.,]\d+)?|\d+(?P<tail>[.,]\d+)?)\s*(?P<unit>{_MONEY})?\s*"
+)
+
+
+def way_to_number(text: str, name: str) -> str:
+    """How numbers are read that people wrote as this text of the column `name`; "" for what is none, or a plain one.
+
+    Example:
+        >>> way_to_number("1.234,56", "price")
+        'pandas.read_csv(…, thousands=".", decimal=",") reads it as a number, for a plan to run on'
+    """
+    found = _WRITTEN_NUMBER.fullmatch(text)
+    if found is None:
+        return ""
+    mark, is_comma = found["mark"], (found["rest"] or found["tail"] or "").startswith(",")
+    if found["sign"] or found["other"] or found["unit"]:
+        kept, column = ("[^\\d,-]" if is_comma else "[^\\d.-]"), f"df[{name!r}]"
+        point = '.str.replace(",", ".")' if is_comma else ""
+        return f'{column} = {column}.str.replace(r"{kept}", "", regex=True){point}.astype(float) makes a number of it'
+    if mark == "," and not found["more"] and not found["rest"]:
+        return 'pandas.read_csv(…, thousands=",") or decimal=",", as is meant, reads it as a number, for a plan to run on'
+    options = [f"thousands={json.dumps(mark)}"] * (mark is not None) + ['decimal=","'] * is_comma
+    return f"pandas.read_csv(…, {', '.join(options)}) reads it as a number, for a plan to run on" if options else ""
 
 
 def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.records.order import Cause
 
-DEFAULT_GAP = "30m"
+DEFAULT_GAPS = {"30m": "30 minutes", "1m": "1 minute", "1s": "1 second", "1ms": "1 millisecond"}
 NAME_LENGTH = 24
 
 
@@ -211,15 +211,19 @@ def _plan(table: pa.Table, found: FileColumns) -> Plan:
 
 
 def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
-    from sessionkit.advice.suggest import suggest_gap
-    from sessionkit.base.durations import duration_code
+    import numpy as np
 
-    if found.time is None or found.key is None:
-        return DEFAULT_GAP, ""
+    from sessionkit.advice.suggest import suggest_gap
+    from sessionkit.base.durations import duration_code, duration_ms
+
+    if found.time is None or found.key is None or found.time.times_ms is None:
+        return next(iter(DEFAULT_GAPS)), ""
     try:
         suggested = suggest_gap(_plan(table, found), table).gap_ms
     except SessionkitError:
         suggested = None
-    if suggested is None:
-        return DEFAULT_GAP, "the pauses show no clear gap; 30 minutes is only a start"
+    if suggested is None:  # a gap as long as the whole file parts nothing
+        span_ms = int(np.ptp(found.time.times_ms))
+        starts = [each for each in DEFAULT_GAPS if duration_ms(each, "gap") < span_ms] or list(DEFAULT_GAPS)
+        return starts[0], f"the pauses show no clear gap; {DEFAULT_GAPS[starts[0]]} is only a start"
     return duration_code(suggested), "the gap lies where pauses are rare"

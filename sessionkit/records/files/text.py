@@ -36,6 +36,7 @@ def read_csv(
     An empty field of a key that is text is a missing key, an empty one in quotes the empty text.
     """
     separator = separator_of(content)
+    content = _quotes_doubled(content, separator)
     return _in_blocks(content, lambda block: _read(content, columns, keys, kinds, separator, block))
 
 
@@ -45,6 +46,7 @@ def names_of(content: Content) -> list[str]:
     with content.stream() as stream:
         if stream.read(2) in _UTF16_MARKS:
             raise not_utf8(content, "UTF-16, as its first bytes say")
+    content = _quotes_doubled(content, separator)
     return _in_blocks(content, lambda block: _names(content, separator, block))
 
 
@@ -90,7 +92,20 @@ def first_lines(content: Content) -> list[bytes]:
     """The first two lines, without the parts in quotes."""
     with content.stream() as stream:
         lines = stream.read(_FIRST_LINE).split(b"\n", 2)
-    return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in [*lines, b""][:2]]
+    lines = [re.sub(rb'\\"(?!\s*([,;\t|]|$))', b"", line) for line in [*lines, b""][:2]]  # quotes of a web server
+    return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in lines]
+
+
+def _quotes_doubled(content: Content, separator: str) -> Content:
+    """The content of a web server's log with quotes as CSV has them: such servers write \\" for a quote in quotes."""
+    if separator != " " or not _has_escaped_quotes(content):
+        return content
+    lines = re.sub(rb'\\(["\\])', lambda found: b'""' if found[1] == b'"' else found[0], content.whole())
+    return dataclasses.replace(content, open=lambda: pa.py_buffer(lines), compression=None, separator=separator)
+
+
+def _has_escaped_quotes(content: Content) -> bool:
+    return re.search(rb'\\"', content.whole()) is not None
 
 
 def _in_blocks(content: Content, read: Callable[[int], T]) -> T:
@@ -154,14 +169,17 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
         return not_utf8(content, reason)
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
-    want = seems_parted(content) or way_of_a_log(content) or f"check that {content.name} is complete"
+    want = seems_parted(content) or way_of_a_log(content)
+    if not want and _has_escaped_quotes(content):
+        want = f"pandas.read_csv({literal(content.name)}, escapechar='\\\\'), as quotes within quotes are written \\\""
+    want = want or f"check that {content.name} is complete"
     return InvalidData(problem("the file cannot be read", reason, want))
 
 
 def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
     value = re.search("invalid value '(.*)'", str(error))
-    want = way_to_number(value[1] if value else "") or "use another type, or values of this one"
+    want = way_to_number(value[1] if value else "", "column") or "use another type, or values of this one"
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 

@@ -288,6 +288,58 @@ def test_a_wrong_separator_names_that_of_the_file(tmp_path: Path, given: str, ha
         plan(separator=given).run(file)
 
 
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_web_server_may_escape_the_quotes_within_quotes(place: int, tmp_path: Path) -> None:
+    line = '10.0.0.{} - - [10/Mar/2026:09:0{}:00 +0100] "GET /a b HTTP/1.1" 200 5 "-" "{}"\n'
+    agents = ["-", "curl", r"\x16\x03", r"a\\", "-", "-"]
+    agents[place] = r"Apache \"style\" agent\\\"s"
+    file = tmp_path / "access.log"
+    file.write_text("".join(line.format(n % 2, n, agent) for n, agent in enumerate(agents)))
+    found = read_file(file, None, header=False).table
+    expected = [r'Apache "style" agent\\"s' if n == place else agent for n, agent in enumerate(agents)]
+    assert found["c10"].to_pylist() == expected
+
+
+def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
+    rows = r'a,1,"x"' + "\n" + r'a,2,"say \"hi\", and \"ho\""' + "\n"
+    file = written(tmp_path, "user,at,text\n" + rows)
+    with pytest.raises(InvalidData, match=r"cannot be read; .* as quotes within quotes are written") as refusal:
+        plan().count().run(file)
+    assert repr("\\") in str(refusal.value)
+    assert pd.read_csv(file, escapechar="\\")["text"].tolist() == ["x", 'say "hi", and "ho"']
+
+
+@pytest.mark.parametrize(
+    ("texts", "way", "total"),
+    [
+        (["1.234,56", "7,00"], 'thousands=".", decimal=","', 1241.56),
+        (["1,234.56", "7.00"], 'thousands=","', 1241.56),
+        (["1.234.567", "7"], 'thousands="."', 1234574),
+        (["1'234.50", "7.00"], 'thousands="\'"', 1241.5),
+        (["1\u00a0234,50", "7,00"], 'thousands="\u00a0", decimal=","', 1241.5),
+        (["1,234", "7,000"], 'thousands=","', 8234),
+        (["$3.50", "$1,000.25"], "", 1003.75),
+        (["3,50 €", "1.000,25 €"], "", 1003.75),
+    ],
+)
+def test_numbers_as_people_write_them_are_told_with_the_way(
+    texts: list[str], way: str, total: float, tmp_path: Path
+) -> None:
+    file = written(tmp_path, "user;at;amount\n" + "".join(f"a;{n};{text}\n" for n, text in enumerate(texts)))
+    summed = plan().aggregate(sum=sk.sum("amount"))
+    with pytest.raises(UnsupportedData) as refusal:
+        summed.run(file).table()
+    got, line = str(refusal.value).partition(f"got string, {texts[0]!r}; ")[1:]
+    assert got
+    df = pd.read_csv(file, sep=";")
+    if way:
+        assert line.startswith(f"pandas.read_csv(…, {way})")
+        df = eval(f'pandas.read_csv(file, sep=";", {way})', {"pandas": pd, "file": file})
+    else:
+        exec(line.removesuffix(" makes a number of it"), {"df": df})
+    assert summed.run(df).table()["sum"].tolist() == [total]
+
+
 def test_a_decimal_comma_is_named_with_the_way_to_read_it(tmp_path: Path) -> None:
     file = written(tmp_path, "user;at;amount\na;1;18,22\na;2;9,5\n")
     way = 'pandas.read_csv(…, decimal=",")'
