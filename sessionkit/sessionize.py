@@ -112,8 +112,7 @@ def sessionize(
         [0, 0, 1]
     """
     given: dict[str, Any] = locals().copy()
-    if not isinstance(by, str | Sequence):
-        raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), 'by="user"'))
+    _check_names(by, at)
     keys, order = (by,) if isinstance(by, str) else tuple(by), None if grace is None else offset
     source = Source(keys=keys, timestamp=at, offset=order, **{name: given[name] for name in _OPTIONS})
     grace_ms = NEVER_LATE_MS if grace is None else duration_ms(grace, "grace")
@@ -125,6 +124,15 @@ def sessionize(
 
         return sessionized(plan, data, offset, in_order=grace is not None, prefix=prefix)
     return _beside_rows(plan, data, prefix)
+
+
+def _check_names(by: Any, at: Any) -> None:
+    if not isinstance(by, str | Sequence) or not by:
+        want = 'by="user", or for one key for all rows df.assign(all="all") with by="all"'
+        raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), want))
+    if not isinstance(at, str):
+        want = 'at="time", also for a level of the index of this name: df.rename_axis("time") names an index'
+        raise InvalidArgument(problem("at must be the name of a column", shorten(repr(at)), want))
 
 
 def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
+from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
-from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type
-from sessionkit.records.times import is_plausible, to_milliseconds, way_from_excel, without_fraction
+from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
@@ -129,7 +130,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, _texts(column)))
     ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
-    typical, unit = _unit(column) if is_integer or pa.types.is_floating(kind) else (None, None)
+    typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
+    unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
     for form in [each for each in formats if each is not None] + [None] * (not is_id):
@@ -137,11 +139,10 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         time = _as_time(column, plain, source)
         if time is not None and (time.could_be or form is None):
             return time
-    if (days := way_from_excel(typical, name)) and _OF_A_TIME.search(name):
-        return dataclasses.replace(plain, why=days)
+    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
     if is_text and (number := way_to_number(first, name)):
-        return dataclasses.replace(plain, why=f"numbers as people write them: {number}")
-    return _as_key(plain, kind, len(column))
+        way = f"numbers as people write them: {number}"
+    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
@@ -153,12 +154,6 @@ def _distinct(column: pa.ChunkedArray) -> int | None:
         return int(pc.count_distinct(column).as_py())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return None
-
-
-def _unit(column: pa.ChunkedArray) -> tuple[float | None, str | None]:
-    """(the typical number, the unit in which it is a time between 1990 and 2100); None if there is none."""
-    typical = pc.approximate_median(column.cast(pa.float64(), safe=False)).as_py()
-    return typical, next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
 
 
 def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column | None:

@@ -213,8 +213,8 @@ def percent(share: float) -> str:
 
 _MONEY = "[$€£¥₹%]|EUR|USD|GBP|CHF"
 _WRITTEN_NUMBER = re.compile(
-    rf"\s*(?P<sign>{_MONEY})?\s*[-+]?(?P<other>{_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
-    rf"(?P<more>(?P=mark)\d{{3}})*(?P<rest>(?!(?P=mark))[.,]\d+)?|\d+(?P<tail>[.,]\d+)?)\s*(?P<unit>{_MONEY})?\s*"
+    rf"\s*({_MONEY})?\s*[-+]?({_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
+    rf"(?P<more>(?P=mark)\d{{3}})*(?P<rest>(?!(?P=mark))[.,]\d+)?|\d+(?P<tail>[.,]\d+)?)\s*({_MONEY})?\s*"
 )
 
 
@@ -229,12 +229,12 @@ def way_to_number(text: str, name: str) -> str:
     if found is None:
         return ""
     mark, is_comma = found["mark"], (found["rest"] or found["tail"] or "").startswith(",")
-    if found["sign"] or found["other"] or found["unit"]:
+    if re.search(_MONEY, text):
         kept, column = ("[^\\d,-]" if is_comma else "[^\\d.-]"), f"df[{name!r}]"
         point = '.str.replace(",", ".")' if is_comma else ""
         return f'{column} = {column}.str.replace(r"{kept}", "", regex=True){point}.astype(float) makes a number of it'
     if mark == "," and not found["more"] and not found["rest"]:
-        return 'pandas.read_csv(…, thousands=",") or decimal=",", as is meant, reads it as a number, for a plan to run on'
+        return 'pandas.read_csv(…, thousands=",") or decimal=",", as is meant, reads it as a number'
     options = [f"thousands={json.dumps(mark)}"] * (mark is not None) + ['decimal=","'] * is_comma
     return f"pandas.read_csv(…, {', '.join(options)}) reads it as a number, for a plan to run on" if options else ""
 

@@ -79,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = app(words, prog_name="sessionkit", standalone_mode=False)
     except typer.TyperException as error:
         help_of = " ".join(["sessionkit", *words[: words[0] in COMMANDS], "--help"])
-        return _refused(f"{error.format_message().rstrip('.')}; {help_of} shows what is possible", error.exit_code)
+        said = error.format_message().rstrip(".") + _elsewhere(getattr(error, "option_name", None))
+        return _refused(f"{said}; {help_of} shows what is possible", error.exit_code)
     except SessionkitError as error:
         return _refused(str(error), 2)
     except BrokenPipeError:  # the reader of the output closed it
@@ -88,6 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _refused("interrupted", 130)
     return int(status or 0)
+
+
+def _elsewhere(option: str | None) -> str:
+    """Words on the commands that have an option which another one lacks."""
+    commands: Any = typer.main.get_command(app)
+    have = [name for name, each in commands.commands.items() if any(option in known.opts for known in each.params)]
+    return f"; sessionkit {' and '.join(have)} {'has' if len(have) == 1 else 'have'} it" if have else ""
 
 
 def _refused(message: str, status: int) -> int:

@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.base.text import percent, plural
+from sessionkit.base.text import literal, percent, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import lists_places, zone_for
 from sessionkit.cli.saying import say, with_options
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.records.order import Cause
 
-DEFAULT_GAPS = {"30m": "30 minutes", "1m": "1 minute", "1s": "1 second", "1ms": "1 millisecond"}
+DEFAULT_GAPS = ("30m", "5m", "1m", "10s", "1s", "1ms")
 NAME_LENGTH = 24
 
 
@@ -166,7 +166,8 @@ def _cause(table: pa.Table, found: FileColumns, gap: str) -> tuple[Cause | None,
 def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """Advice on what has to be done before sessionkit can go on."""
     from sessionkit.records.files.found import find
-    from sessionkit.records.files.text import way_of_a_log
+    from sessionkit.records.files.text import PARTED_BY, way_of_a_log
+    from sessionkit.records.inputs.pandas_columns import parted_name
     from sessionkit.records.times import with_day
 
     day = found.time or next((each for each in found.columns if each.has_only_days), None)
@@ -180,8 +181,13 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if content.kind == "CSV" and (way := way_of_a_log(content)):
         return [f"To go on, {way}."]
     if found.time is None:
-        if way := next((each.name for each in found.columns if f"df[{each.name!r}] = " in each.why), None):
-            return [f"To go on, make a column of times with the line of pandas that stands beside {shorten(way)}."]
+        for each in found.columns:
+            if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
+                return [f"To go on, make times of {shorten(each.name)} with the line of pandas that stands beside it."]
+            if "json_normalize" in each.why:
+                return [f"To go on, take {each.why}."]
+        if len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):
+            return [f"To go on, if the fields are separated by {PARTED_BY[parted]}: --separator {literal(parted)}"]
         return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
     return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
 
@@ -214,16 +220,16 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     import numpy as np
 
     from sessionkit.advice.suggest import suggest_gap
-    from sessionkit.base.durations import duration_code, duration_ms
+    from sessionkit.base.durations import duration_code, duration_ms, show_duration
 
     if found.time is None or found.key is None or found.time.times_ms is None:
-        return next(iter(DEFAULT_GAPS)), ""
+        return DEFAULT_GAPS[0], ""
     try:
         suggested = suggest_gap(_plan(table, found), table).gap_ms
     except SessionkitError:
         suggested = None
     if suggested is None:  # a gap as long as the whole file parts nothing
         span_ms = int(np.ptp(found.time.times_ms))
-        starts = [each for each in DEFAULT_GAPS if duration_ms(each, "gap") < span_ms] or list(DEFAULT_GAPS)
-        return starts[0], f"the pauses show no clear gap; {DEFAULT_GAPS[starts[0]]} is only a start"
+        start = next((each for each in DEFAULT_GAPS if duration_ms(each, "gap") < span_ms), DEFAULT_GAPS[-1])
+        return start, f"the pauses show no clear gap; {show_duration(duration_ms(start, 'gap'))} is only a start"
     return duration_code(suggested), "the gap lies where pauses are rare"

@@ -313,7 +313,7 @@ def _number(row: object) -> int | None:
 def check_guarantee(guarantee: str) -> None:
     """Refuses every processing guarantee but at-least-once: Kafka's other one is not built."""
     if one_of("guarantee", guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
-        want = 'guarantee="at_least_once", Kafka\'s default'
+        want = 'guarantee="at_least_once", Kafka\'s default; of properties, leave processing.guarantee out'
         raise NotBuilt(problem("transactions are not modelled", f"guarantee={guarantee!r}", want))
 
 

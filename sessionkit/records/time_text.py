@@ -44,6 +44,13 @@ _NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:([ T])\d{1,
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
+# Dates of mails, of HTTP, of git and of C, which name the day of the week.
+_WITH_WEEKDAY = {
+    "%a, %d %b %Y %H:%M:%S %z": r"\w{3}, \d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
+    "%a, %d %b %Y %H:%M:%S %Z": r"\w{3}, \d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d:\d\d (GMT|UTC)",
+    "%a %b %d %H:%M:%S %Y %z": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4} [+-]\d{4}",
+    "%a %b %d %H:%M:%S %Y": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4}",
+}
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
@@ -160,7 +167,8 @@ def _turns_of_year(times: Any, source: Source, form: str, year: int) -> list[str
     """A remark with the way, if texts that were all given this year seem to go on in the next or the one before."""
     import pandas as pd
 
-    days = pd.Series(times).dropna().diff().dt.days
+    series: Any = pd.Series(times)
+    days = series.dropna().diff().dt.days
     turns = days[days.abs() >= _NEARLY_A_YEAR]
     way = -int(np.sign(turns).sum())
     if abs(way) != 1:
@@ -172,7 +180,9 @@ def _turns_of_year(times: Any, source: Source, form: str, year: int) -> list[str
         line = f'days = pandas.to_datetime("{year} " + {at}, format={literal(form)}).diff().dt.days; '
         line += f'{at} = ({year} - (days / 365).round().fillna(0).cumsum()).astype(int).astype(str) + " " + {at}'
     what = f"The texts in column {source.timestamp!r} have no year, and format= gives {year} to all of them, but "
-    what += f"{YEAR_TURNS} at {row_name(row)}, {abs(int(turns.iloc[0]))} days {'before' if way > 0 else 'after'} the row"
+    what += (
+        f"{YEAR_TURNS} at {row_name(row)}, {abs(int(turns.iloc[0]))} days {'before' if way > 0 else 'after'} the row"
+    )
     return [f"{what} above it. Give the rows from there on {other}: {line}, with format={literal(form)}."]
 
 
@@ -210,7 +220,7 @@ def formats_for(first: str, *others: str) -> list[str]:
         return ["%Y%m%d%H%M%S"[: len(first) - 2]]
     found = _NUMBERS.fullmatch(first)
     if found is None:
-        return []
+        return [form for form, pattern in _WITH_WEEKDAY.items() if re.fullmatch(rf"\s*{pattern}\s*", first)]
     between, seconds, half = found.groups()[4:]
     hour, half = ("%H", "") if half is None else ("%I", half[:-2] + "%p")
     clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""

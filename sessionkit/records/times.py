@@ -198,19 +198,19 @@ def without_fraction(column: pa.ChunkedArray, name: str, unit: str | None) -> st
 
     Where the numbers are usual times in another unit only, it is this unit that counts.
     """
-    fits = _typical(column)[1]
-    unit, given = unit if unit in fits or not fits else fits[0], unit
-    line = f"df[{name!r}] = {{}}.round().astype('Int64')"
-    if unit in ("s", None):
-        line = line.format(f"(df[{name!r}] * 1000)") + ', with unit="ms", keeps milliseconds'
-    else:
-        line = line.format(f"df[{name!r}]") + (f', with unit="{unit}"' if unit != given else "")
-    return line if fits else f"{line}; such times lie outside 1990 to 2100"
+    fits = typical_time(column)[1]
+    meant, far = unit if unit in fits or not fits else fits[0], "" if fits else "; such times lie outside 1990 to 2100"
+    if meant in ("s", None):
+        return (
+            f"df[{name!r}] = (df[{name!r}] * 1000).round().astype('Int64'), with unit=\"ms\", keeps milliseconds{far}"
+        )
+    named = "" if meant == unit else f', with unit="{meant}"'
+    return f"df[{name!r}] = df[{name!r}].round().astype('Int64'){named}{far}"
 
 
-def way_from_excel(typical: float | None, name: str) -> str:
+def way_from_excel(typical: float, name: str) -> str:
     """The line of pandas that makes times of days as Excel counts them, if the typical number may be one; else ""."""
-    if typical is None or not _DAYS_OF_EXCEL[0] <= typical <= _DAYS_OF_EXCEL[1]:
+    if not _DAYS_OF_EXCEL[0] <= typical <= _DAYS_OF_EXCEL[1]:
         return ""
     made = f"pandas.to_datetime(df[{name!r}], unit='D', origin='1899-12-30').dt.round('ms')"
     return f"df[{name!r}] = {made}, if these are days as Excel counts them"
@@ -220,7 +220,7 @@ def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
     name = source.timestamp
-    want = way_from_excel(_typical(column)[0], name)
+    want = way_from_excel(typical_time(column)[0], name)
     want = want or f"round them to integers: {without_fraction(column, name, source.unit)}"
     return _as_int64(whole_numbers(column, name, "column", ("times with a fraction", want)), name)
 
@@ -235,19 +235,19 @@ def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
 
 
-def _typical(column: pa.ChunkedArray) -> tuple[float | None, list[str]]:
-    """(the typical number of a column, the units in which it is a time between 1990 and 2100)."""
-    typical = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
-    return typical, [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
+    """(the typical number of a column, the units in which it is a time between 1990 and 2100); NaN if there is none."""
+    found = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
+    typical = float("nan") if found is None else found
+    return typical, [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
-    typical, fits = _typical(column)
+    typical, fits = typical_time(column)
     if source.unit is not None and source.unit in fits:
         return source.unit
-    sample = _sample(column)
-    dates = [form for each in sample for form in formats_for(str(each))]
-    way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
+    dates = [form for each in _sample(column) for form in formats_for(str(each))]
+    way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(_sample(column)) else ""
     if source.unit is None:
         excel = way_from_excel(typical, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")

@@ -1,5 +1,6 @@
 """Which session a row belongs to, in one line."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_bounds_are_told_in_the_zone_of_the_times() -> None:
     ("change", "error", "said"),
     [
         ({"by": "usr"}, MissingColumn, "column 'usr' is not in the data"),
-        ({"by": []}, InvalidArgument, "a plan groups by one column or more"),
+        ({"by": []}, InvalidArgument, "by must be a column or a list of columns"),
         ({"by": 5}, InvalidArgument, r"by must be a column or a list of columns; got 5; by=\"user\""),
         ({"at": "user"}, InvalidData, "column 'user' has texts that are no times"),
         ({"gap": 30}, InvalidArgument, "gap"),
@@ -174,3 +175,14 @@ def test_a_file_as_it_is_written(tmp_path: Path) -> None:
     form: dict[str, Any] = {"header": False, "separator": ";", "format": "%Y%m%d", "timezone": "UTC"}
     found = sk.sessionize(str(tmp_path / "a.csv"), "c1", "c2", "1d", **form)
     assert found["session_id"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("by", [None, []])
+def test_one_key_for_all_rows_is_told(by: Any) -> None:
+    df = pd.DataFrame({"at": pd.to_datetime(["2026-01-01", "2026-01-02"], utc=True)})
+    with pytest.raises(InvalidArgument, match=re.escape('df.assign(all="all") with by="all"')):
+        sk.sessionize(df, by=by, at="at", gap="5m")
+    assert len(sk.sessionize(df.assign(all="all"), by="all", at="at", gap="5m")) == 2
+    with pytest.raises(InvalidArgument, match=re.escape("at must be the name of a column")) as refusal:
+        sk.sessionize(df, by="at", at=df.index, gap="5m")  # type: ignore[call-overload]
+    assert "group_by_key" not in str(refusal.value)

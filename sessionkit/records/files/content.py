@@ -89,7 +89,8 @@ def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tup
         raise InvalidArgument(problem("the file is of a kind that is not read", shorten(name), want))
     ending = next((each for each in reversed(endings) if each in _KINDS), None)
     if ending is None:
-        want = f'a file of {TAKEN}; in a folder with others, a glob such as "clicks/*.parquet"'
+        want = f'a file of {TAKEN}, or open({literal(shorten(name))}, "rb") in Python; in a folder with others, a glob'
+        want += ' such as "clicks/*.parquet"'
         raise InvalidArgument(problem("the file is of an unknown kind", shorten(name), want))
     return Content(
         name=name,

@@ -98,14 +98,10 @@ def first_lines(content: Content) -> list[bytes]:
 
 def _quotes_doubled(content: Content, separator: str) -> Content:
     """The content of a web server's log with quotes as CSV has them: such servers write \\" for a quote in quotes."""
-    if separator != " " or not _has_escaped_quotes(content):
+    if separator != " " or re.search(rb'\\"', content.whole()) is None:
         return content
     lines = re.sub(rb'\\(["\\])', lambda found: b'""' if found[1] == b'"' else found[0], content.whole())
     return dataclasses.replace(content, open=lambda: pa.py_buffer(lines), compression=None, separator=separator)
-
-
-def _has_escaped_quotes(content: Content) -> bool:
-    return re.search(rb'\\"', content.whole()) is not None
 
 
 def _in_blocks(content: Content, read: Callable[[int], T]) -> T:
@@ -170,7 +166,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
     want = seems_parted(content) or way_of_a_log(content)
-    if not want and _has_escaped_quotes(content):
+    if not want and re.search(rb'\\"', content.whole()):
         want = f"pandas.read_csv({literal(content.name)}, escapechar='\\\\'), as quotes within quotes are written \\\""
     want = want or f"check that {content.name} is complete"
     return InvalidData(problem("the file cannot be read", reason, want))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
-from sessionkit.records.inputs.plain_columns import check_text
+from sessionkit.records.inputs.plain_columns import check_text, is_any
 from sessionkit.records.time_text import is_text_type
 
 _LOOKED_AT = 100  # rows that show which fields there are
@@ -59,7 +59,17 @@ def perhaps(table: pa.Table, wanted: Sequence[str]) -> str:
     lacking = next((name for name in wanted if root_of(table.column_names, name) not in table.column_names), None)
     fields = with_all_fields(table.slice(0, _LOOKED_AT)).column_names if lacking else []
     found = [literal(each) for each in fields if each.endswith(f".{lacking}")]
-    return f", perhaps {found[0]}" if found else ""
+    lists = [way_of_a_list(each.name, each.type, lacking) for each in table.schema if lacking]
+    return f", perhaps {found[0]}" if found else next((f", or {way}" for way in lists if way), "")
+
+
+def way_of_a_list(name: str, kind: pa.DataType, field: str | None = None) -> str:
+    """How records are taken out of a column of lists of objects, which have this field; "" for other columns."""
+    inner = kind.value_type if is_any(kind, "list", "large_list", "list_view", "large_list_view") else kind
+    if inner is kind or not pa.types.is_struct(inner) or not (field is None or inner.get_field_index(field) >= 0):
+        return ""
+    call = f"pandas.json_normalize(data, {literal(name)})"
+    return f"the records in the list {shorten(name)!r}: {call}, where data is what json.load gives"
 
 
 def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:
@@ -75,7 +85,8 @@ def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.Chu
     inner = root_of(fields, name)
     if inner not in fields:
         got = shorten(", ".join(map(repr, fields)), 400) or f"a column {root!r} of {column.type}"
-        raise MissingColumn(problem(f"column {name!r} is not in the data", got, "name one of these in the plan"))
+        want = way_of_a_list(root, column.type) or "name one of these in the plan"
+        raise MissingColumn(problem(f"column {name!r} is not in the data", got, want))
     found = pc.struct_field(column, [fields.index(inner)])
     return found if inner == name else field_of(found, name, [inner])
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
 from sessionkit.records.source import Source
 from sessionkit.records.times import refuse_mixed_zones
@@ -34,11 +35,19 @@ def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
     for name in wanted:
         if names.count(name) == 0:
             have = shorten(", ".join(shorten(repr(other)) for other in names), SHOWN_NAMES) or "no columns"
+            parted = parted_name(names[0]) if len(names) == 1 else ""
+            if parted and name in names[0].split(parted):
+                way = f"separator={literal(parted)} in group_by_key (pandas: sep={literal(parted)})"
             want = which_of(names) + (f", or {way}".replace("{!r}", repr(name)) if way else "")
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, want))
         if names.count(name) > 1:
             got = shorten(names)
             raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
+
+
+def parted_name(name: object) -> str:
+    """The separator that the only name of a file seems to hold, as it was read with another; "" if it holds none."""
+    return next((each for each in "\t;|, " if isinstance(name, str) and each in name.strip()), "")
 
 
 def which_of(names: Iterable[object]) -> str:

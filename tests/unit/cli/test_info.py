@@ -1,7 +1,5 @@
 """`info`: what it says of a file, and the command that it proposes, which runs as it stands."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -67,9 +65,7 @@ def test_a_time_that_needs_a_format(tmp_path: Path, capsys: Capture) -> None:
     assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"' in printed(capsys, "info", file)
 
 
-def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30)))
     command = proposed(printed(capsys, "info", write_clicks(tmp_path, "user,at\n" + rows)))
     assert command[2:8] == ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"]
@@ -119,9 +115,7 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
 
 
 @pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
-def test_the_event_time_comes_before_the_arrival(
-    tmp_path: Path, capsys: Capture, arrival: str
-) -> None:
+def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture, arrival: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},2024-07-01 00:0{n}:05,2024-07-01 00:0{n ^ 1}:00\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, f"user,{arrival},event_time\n{rows}"))
     assert proposed(shown)[4:6] == ["--timestamp", "event_time"]
@@ -138,9 +132,7 @@ def test_the_event_time_comes_before_the_arrival(
         (["1969-01-01 00:00:00"], "Without a time in at: 1 row ('1969-01-01 00:00:00'), which"),
     ],
 )
-def test_texts_that_are_no_times_are_named(
-    tmp_path: Path, capsys: Capture, texts: list[str], said: str
-) -> None:
+def test_texts_that_are_no_times_are_named(tmp_path: Path, capsys: Capture, texts: list[str], said: str) -> None:
     bad = "".join(f"ada,{text},1\n" for text in texts)
     shown = printed(capsys, "info", write_clicks(tmp_path, CLICKS + bad))
     assert said in shown
@@ -226,9 +218,7 @@ def test_no_gap_is_proposed_that_is_longer_than_the_file(tmp_path: Path, capsys:
     ["2026-01-01T10:0{}:00Z", "2026-01-01 10:0{}", "2026-01-0{}", "03.11.2025 08:0{}", "1767225600.{}", "176722560{}",
      "0{}:10:00", "2026-01-01T10:0{}:00+02:00"],
 )  # fmt: skip
-def test_a_first_line_with_any_kind_of_time_is_a_record(
-    tmp_path: Path, capsys: Capture, time: str
-) -> None:
+def test_a_first_line_with_any_kind_of_time_is_a_record(tmp_path: Path, capsys: Capture, time: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},{time.format(n)},{'true' if n else 'false'},2024\n" for n in range(1, 6))
     shown = printed(capsys, "info", write_clicks(tmp_path, rows))
     assert "5 rows, 4 columns" in shown and "  c2  " in shown
@@ -250,9 +240,7 @@ def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize(("day", "clock"), [("03.11.25", "08:0{}"), ("2025-11-03", "8:0{}"), ("2025-11-0{}", "08:00")])
-def test_days_beside_times_of_day_as_text(
-    tmp_path: Path, capsys: Capture, day: str, clock: str
-) -> None:
+def test_days_beside_times_of_day_as_text(tmp_path: Path, capsys: Capture, day: str, clock: str) -> None:
     rows = [{"user": "ab"[n % 2], "day": day.format(n), "clock": clock.format(n)} for n in range(1, 7)]
     way = "df['at'] = df['day'].astype(str) + ' ' + df['clock'].astype(str)"
     lines = tmp_path / "clicks.jsonl"
@@ -342,9 +330,7 @@ def test_records_in_a_list_are_told_with_the_way(tmp_path: Path, capsys: Capture
         assert way in refused(capsys, "sessionize", file, "--by", name, "--at", "at", "--gap", "5m")
 
 
-def test_fields_separated_by_a_space_are_told_with_the_option(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_fields_separated_by_a_space_are_told_with_the_option(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "space.txt"
     file.write_text("user at\nada 2026-03-01T10:00:00Z\nbob 2026-03-01T10:05:00Z\n")
     assert 'if the fields are separated by spaces: --separator " "' in printed(capsys, "info", file)

@@ -136,7 +136,7 @@ def test_info_names_columns_order_span_and_how_to_go_on(
         "Order by at: 20% of the rows step back in time",
         "Span: 2024-07-01 00:10:00 to 2024-07-01 01:30:00 (1 h 20 min), in UTC, as the times have no zone; "
         "--timezone names one",
-        "To go on (the pauses show no clear gap; 30 minutes is only a start):",
+        "To go on (the pauses show no clear gap; 30 min is only a start):",
         "  sessionkit report clicks.csv --key user --timestamp at --gap 30m",
     ]
     assert main(shlex.split(lines[-1])[1:]) == 0
@@ -149,10 +149,11 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: Capt
     shown = printed(capsys, "info", file)
     assert "Order by seen: 96.67% of the rows step back in time\n" in shown
     said = (
-        "29 of 30 records are behind stream time, because the newest row stands first. --sort sorts the rows by time."
+        "19 of 30 records are more than 10 s behind stream time, because the newest row stands first. "
+        "--sort sorts the rows by time."
     )
     assert said in shown
-    assert shown.endswith(f"report '{file}' --key 'visitor id' --timestamp seen --unit s --gap 30m --sort\n")
+    assert shown.endswith(f"report '{file}' --key 'visitor id' --timestamp seen --unit s --gap 10s --sort\n")
     assert main([*shlex.split(shown.splitlines()[-1])[1:], "--out", str(tmp_path / "out")]) == 0
     assert "in the order of their times" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 

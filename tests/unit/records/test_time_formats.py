@@ -186,7 +186,7 @@ def test_a_year_that_turns_in_a_log_without_years_is_told_with_the_way(order: st
     assert told.count("sort") == 0 and not any("sort=" in each for each in remarks if "newest" not in each)
     assert sum("Give the rows" in each for each in remarks) == 1
     line, _, named = told.partition(": ")[2].rpartition(", with format=")
-    exec(line, {"df": df, "numpy": np, "pandas": pd})
+    exec(line, {"df": df, "numpy": np, "pandas": pd})  # noqa: S102
     found = read_records(df, sk.group_by_key("user", format=named.strip('".'), **read).source, ())
     assert pd.to_datetime(found.timestamp_ms, unit="ms").tolist() == (sorted(times) if sort else times.tolist())
     assert not any("year" in each for each in found.remarks)

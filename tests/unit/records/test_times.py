@@ -215,9 +215,9 @@ def test_the_advice_on_fractions_leads_to_times_of_today(at: list[Any], time: st
     said = str(refusal.value).removeprefix(f"column 'at' has times with a fraction; got {at[0]!r} in row 0; ")
     line, rest = re.split(", (?=with|if)|$", said.removeprefix("round them to integers: "), maxsplit=1)
     df = pd.DataFrame({"at": at})
-    exec(line, {"df": df, "pandas": pd})
+    exec(line, {"df": df, "pandas": pd})  # noqa: S102
     named = rest.partition('unit="')[2].partition('"')[0] or unit
-    zone = {"timezone": "UTC", "unit": unit} if df["at"].dtype.kind == "M" else {"unit": named}
+    zone: dict[str, Any] = {"timezone": "UTC", "unit": unit} if df["at"].dtype.kind == "M" else {"unit": named}
     source = Source(keys=("at",), timestamp="at", on_bad_time="drop", **zone)
     ms, _ = to_milliseconds(pa.chunked_array([pa.array(df["at"])]), source)
     assert ms[0] == pd.Timestamp(time).value // 1_000_000

@@ -316,7 +316,7 @@ def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
         (["1,234.56", "7.00"], 'thousands=","', 1241.56),
         (["1.234.567", "7"], 'thousands="."', 1234574),
         (["1'234.50", "7.00"], 'thousands="\'"', 1241.5),
-        (["1\u00a0234,50", "7,00"], 'thousands="\u00a0", decimal=","', 1241.5),
+        (["1\u00a0234,50", "7,00"], r'thousands="\u00a0", decimal=","', 1241.5),
         (["1,234", "7,000"], 'thousands=","', 8234),
         (["$3.50", "$1,000.25"], "", 1003.75),
         (["3,50 €", "1.000,25 €"], "", 1003.75),
@@ -334,9 +334,9 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
     df = pd.read_csv(file, sep=";")
     if way:
         assert line.startswith(f"pandas.read_csv(…, {way})")
-        df = eval(f'pandas.read_csv(file, sep=";", {way})', {"pandas": pd, "file": file})
+        df = eval(f'pandas.read_csv(file, sep=";", {way})', {"pandas": pd, "file": file})  # noqa: S307
     else:
-        exec(line.removesuffix(" makes a number of it"), {"df": df})
+        exec(line.removesuffix(" makes a number of it"), {"df": df})  # noqa: S102
     assert summed.run(df).table()["sum"].tolist() == [total]
 
 
