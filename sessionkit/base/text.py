@@ -236,6 +236,7 @@ def way_to_number(text: str, name: str) -> str:
     if mark == "," and not found["more"] and not found["rest"]:
         return 'pandas.read_csv(…, thousands=",") or decimal=",", as is meant, reads it as a number'
     options = [f"thousands={json.dumps(mark)}"] * (mark is not None) + ['decimal=","'] * is_comma
+    options += ['engine="python"'] * (mark is not None and not mark.isascii())  # the other takes one byte as a mark
     return f"pandas.read_csv(…, {', '.join(options)}) reads it as a number, for a plan to run on" if options else ""
 
 
