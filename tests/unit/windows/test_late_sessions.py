@@ -28,9 +28,7 @@ def decided(*times: str, rules: str = "sessionkit", users: str = "") -> list[str
     ("times", "users", "became"),
     [
         # it is half an hour behind, and counts: its session is still open
-        pytest.param(
-            ("10:00", "10:25", "09:55"), "aaa", ["opened", "added", "added"], id="inside the reach of an open session"
-        ),
+        pytest.param(("10:00", "10:25", "09:55"), "aaa", ["opened", "added", "added"], id="near an open session"),
         # gap and grace are over for it, and no open session is near
         pytest.param(("10:00", "10:41", "10:00:59"), "aaa", ["opened", "opened", "late"], id="beyond the close time"),
         # it is behind stream time, but not by gap and grace: it opens a session of its own
