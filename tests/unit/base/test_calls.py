@@ -1,5 +1,7 @@
 """A wrong call of anything public is answered with a right one, never with Python's own TypeError."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 from collections.abc import Iterator

@@ -63,10 +63,12 @@ print(before, after, "sessionkit.stores.memory.sessions" in sys.modules)
         ),
         ("spark", {"name": "clicks", "checkpoint": "state"}, "a store of kind 'spark' has no such option; got name="),
         ("disk", {}, "kind of store must be a known choice; got 'disk'; one of 'memory', 'rocksdb', 'spark'"),
+        (None, {}, "kind of store must be a known choice; got None; one of 'memory', 'rocksdb', 'spark'"),
+        (["memory"], {}, "kind of store must be a known choice; got ['memory']; one of 'memory', 'rocksdb', 'spark'"),
         ("memory", {"of": "window"}, "of must be a known choice; got 'window'; one of 'sessions', 'windows'"),
     ],
 )
-def test_options_that_a_kind_has_not_or_needs(kind: str, options: dict[str, Any], telling: str) -> None:
+def test_options_that_a_kind_has_not_or_needs(kind: Any, options: dict[str, Any], telling: str) -> None:
     name = None if kind == "spark" else "clicks"
     with pytest.raises(InvalidArgument) as error:
         open_store(kind, **{"name": name, **options})

@@ -219,15 +219,6 @@ def test_it_shows_twenty_sessions_at_most() -> None:
     assert store._repr_html_().count("<tr>") == 21
 
 
-# ---- open_store
-
-
-@pytest.mark.parametrize("kind", ["disk", None, ["memory"]])
-def test_kinds_that_are_not_there(kind: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"kind of store must be a known choice; got .*; one of 'memory'"):
-        sk.open_store(kind, "clicks")
-
-
 @pytest.mark.parametrize(
     "windows", [sk.SessionWindows(inactivity_gap_ms=5, grace=0), sk.TimeWindows(size_ms=5, grace=0)]
 )

@@ -74,6 +74,8 @@ def test_a_window_is_kept_as_it_was_put() -> None:
     assert tuple(next(store.all())) == (5, [1], 9, "ada", 3, 4, -1)
     store.put("ada", 5, [2], 8)
     assert tuple(next(store.all())) == (5, [2], 8, "ada", -1, -1, -1)
+    store.put("ada", 5, None, 7, keep_null=True)
+    assert tuple(next(store.all()))[:3] == (5, None, 7)
     assert len(store) == 1
 
 
