@@ -197,8 +197,8 @@ class Plan:
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun`, whose views are DataFrames. A stream takes `plan.stream`.
         Example:
-            >>> waves.run(flights, keys=["AA@LGA"])
-            Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
+            >>> len(waves.run(flights, keys=["AA@LGA"]).table())
+            52
         """
         self._check_run(store, deployment, retention)
         named = None if keys is None else self._checked_keys(keys, data, store, deployment)

@@ -195,6 +195,7 @@ def _load(
 
 
 def by_key_and_time(code: Times, partition: Times, time_ms: Times, keys: int) -> Times:
+    """The order of rows by key and partition, and within these by time."""
     partitions = int(partition.max(initial=0)) + 1
     if are_few_places(keys * partitions, len(code)):
         return order_by_place(code * partitions + partition, keys * partitions, time_ms)
