@@ -15,7 +15,7 @@ import pyarrow as pa
 from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
-from sessionkit.base.text import percent
+from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
@@ -122,7 +122,11 @@ class Sweep(Generic[Frame]):
         shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
         apart = [cell.apart or 0 for cell in self.cells]
-        stay = f"; {min(apart):,} to {max(apart):,} sessions stay apart from one of their key" if any(apart) else ""
+        stay = (
+            f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
+            if any(apart)
+            else ""
+        )
         return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}{stay}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

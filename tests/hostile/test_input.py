@@ -556,7 +556,7 @@ def test_a_column_of_objects_works_for_functions(rules: str) -> None:
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_text_is_no_number(rules: str) -> None:
     for name in ("sum", "mean", "min", "max"):
-        telling = f"{name}('v') cannot use column 'v'; got string; a column of numbers"
+        telling = f"{name}('v') cannot use column 'v'; got string, 'x'; a column of numbers"
         steps = plan(unit="ms").aggregate(result=getattr(sk, name)("v"))
         refused(UnsupportedData, telling, lambda steps=steps: run_by(steps, records([1], v=["x"]), rules=rules))
 

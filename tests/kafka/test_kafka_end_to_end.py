@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from examples.kafka.topics import Record, create_topics, producer, read_all
 from tests.deployments import audit_deployed
 from tests.kafka.common import broker_for, read_up_to
-from tests.kinds import group_in_ms, in_ms
+from tests.kinds import in_ms, shown_in_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,11 +36,12 @@ INPUT, UPDATES, FINALS = "flights", "updates", "finals"
 BESIDE, RESTARTED = "beside", "restarted"  # what Kafka Streams writes: one application, and one that is restarted
 FIRST_LIFE = 1_535  # so many flights, and the next one of its partition is late
 
-PLAN = (
-    group_in_ms("key", timestamp="timestamp", partition="partition", offset="offset", unit=None)
+ON_SPARK = (
+    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
     .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS))
     .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
 )
+PLAN = shown_in_ms(ON_SPARK)
 ON_CLOSE = PLAN.emit("on_window_close")
 # the application has no cache, and looks for final results at each record
 AS_DEPLOYED: dict[str, Any] = {"store": "rocksdb", "caching": False, "commit_interval": None, "emit_interval": "0s"}
@@ -220,7 +221,7 @@ def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, n
 
 
 def test_parquet_holds_the_local_changelog(outcome: Outcome) -> None:
-    expected = PLAN.run(outcome.records).changelog()
+    expected = ON_SPARK.run(outcome.records).changelog()
     order = [("partition", "ascending"), ("offset", "ascending")]
     got = outcome.parquet.sort_by(order).select(expected.column_names)  # a stable sort: tombstones stay before values
     assert got.to_pylist() == expected.sort_by(order).cast(got.schema).to_pylist()

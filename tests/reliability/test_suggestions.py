@@ -29,13 +29,14 @@ def test_a_check_of_one_seed_is_always_the_same() -> None:
 
 @pytest.mark.thorough
 def test_a_wrong_count_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = Replay.counts
+    counts, late = Replay.counts, Replay.late
 
     def one_fewer(self: Replay, windows: Any) -> Counts:
         told = counts(self, windows)
         return told._replace(late=max(0, told.late - 1))
 
     monkeypatch.setattr(Replay, "counts", one_fewer)
+    monkeypatch.setattr(Replay, "late", lambda self, windows: max(0, late(self, windows) - 1))
     wrong = "\n".join(suggestions.check(SEED, 30).wrong)
     assert ", grace: it keeps" in wrong
     assert ", sweep: the cell says" in wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def test_a_sweep_on_spark_is_the_local_one(spark: SparkSession, kind: str) -> No
     windows = trailing if kind == "trailing" else WINDOWS[kind]
     plan, table = plan_of(windows, STRATEGIES[1]), records(2)
     here, there = (sk.sweep(plan, data, grace_ms=[0, 3_000]) for data in (table.to_pandas(), shuffled(spark, table)))
-    assert there.cells == here.cells
+    assert there.cells == tuple(dataclasses.replace(cell, apart=None) for cell in here.cells)
     assert here.cells[0].dropped > 20
     assert here.cells[0].windows == plan.with_windows(grace=0).run(table).metrics()["windows"]
 

@@ -11,7 +11,7 @@ from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, NotKept
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.suppression.stage import FIXED_BYTES, ranks_of_windows, windowed_key
 from tests.deployments import run_by
-from tests.kinds import EACH_KIND, plan_of
+from tests.kinds import EACH_KIND, plan_of, shown_in_ms
 
 SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
 RULES = ["sessionkit", "kafka"]
@@ -153,7 +153,7 @@ def test_the_plan_as_code() -> None:
     ]
     for each, line in written:
         assert each.code()[-1] == line
-        assert eval(repr(each), {"sk": sk}) == each  # noqa: S307
+        assert shown_in_ms(eval(repr(each), {"sk": sk})) == each  # noqa: S307
 
 
 def test_what_is_always_so_may_be_said() -> None:

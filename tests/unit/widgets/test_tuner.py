@@ -9,7 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from sessionkit.widgets.tuner import LADDER_MS, Tuner, ladder, plan_code
-from tests.kinds import each_kind, plan_of
+from tests.kinds import each_kind, plan_of, shown_in_ms
 
 MINUTE = 60_000
 
@@ -113,4 +113,4 @@ def test_the_code_makes_the_plan_again() -> None:
     plan = spent_in(SESSIONS).emit("on_window_close")
     names: dict[str, Any] = {}
     exec(plan_code(plan), names)  # noqa: S102
-    assert names["plan"] == plan
+    assert shown_in_ms(names["plan"]) == plan
