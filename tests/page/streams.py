@@ -29,7 +29,7 @@ def drawn(kind: str, seed: int) -> sk.Run:
         extra = int(rng.choice([0, 0, 1, 7, 60, 10_000])) * unit
         retention = f"{windows.close_lag_ms + extra}ms"
     plan = (
-        sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", on_bad_time="drop")
+        sk.group_by_key("key", timestamp="at", partition="p", offset="o", on_bad_time="drop")
         .windowed_by(windows)
         .aggregate(**RESULTS)
     )
@@ -64,7 +64,7 @@ def _stream(rng: np.random.Generator, partition: int, reach: int, unit: int) -> 
     return pa.table(
         {
             "key": pa.array(keys.tolist(), pa.string(), mask=rng.random(size) < nulls),
-            "at": pa.array(times + base, pa.int64(), mask=rng.random(size) < nulls / 3),
+            "at": pa.array(times + base, pa.timestamp("ms", "UTC"), mask=rng.random(size) < nulls / 3),
             "p": pa.array(np.full(size, partition * 3), pa.int64()),
             "o": pa.array(np.cumsum(rng.integers(1, 4, size)) - 1, pa.int64()),
             "value": pa.array(rng.integers(-9, 10, size), pa.int64(), mask=rng.random(size) < nulls),
