@@ -68,7 +68,7 @@ test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test: $(READY) tools ## what a change needs: all but what is slow or thorough, some Spark, a browser, a notebook
 	$(PYTEST) -n 3 --dist loadgroup -m "not fault and not browser and (essential or not (slow or thorough or spark))"
 	$(PYTEST) -n 2 --dist loadscope -m "browser and essential"
-	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks/01_first_look.ipynb
+	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks/01_first_look.ipynb
 
 .PHONY: test-all
 test-all: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
