@@ -246,8 +246,9 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     typical, fits = typical_time(column)
     if source.unit is not None and source.unit in fits:
         return source.unit
-    dates = [form for each in _sample(column) for form in formats_for(str(each))]
-    way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(_sample(column)) else ""
+    sample = _sample(column)
+    dates = [form for each in sample for form in formats_for(str(each))]
+    way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
         excel = way_from_excel(typical, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")

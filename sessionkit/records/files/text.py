@@ -46,8 +46,7 @@ def names_of(content: Content) -> list[str]:
     with content.stream() as stream:
         if stream.read(2) in _UTF16_MARKS:
             raise not_utf8(content, "UTF-16, as its first bytes say")
-    content = _quotes_doubled(content, separator)
-    return _in_blocks(content, lambda block: _names(content, separator, block))
+    return _in_blocks(content, lambda block: _names(_quotes_doubled(content, separator, block), separator, block))
 
 
 def separator_of(content: Content) -> str:
@@ -96,11 +95,20 @@ def first_lines(content: Content) -> list[bytes]:
     return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in lines]
 
 
-def _quotes_doubled(content: Content, separator: str) -> Content:
-    """The content of a web server's log with quotes as CSV has them: such servers write \\" for a quote in quotes."""
-    if separator != " " or re.search(rb'\\"', content.whole()) is None:
+def _quotes_doubled(content: Content, separator: str, most: int | None = None) -> Content:
+    """The content of a web server's log with quotes as CSV has them: such servers write \\" for a quote in quotes.
+
+    With `most` only the whole lines within so many bytes.
+    """
+    if separator != " ":
         return content
-    lines = re.sub(rb'\\(["\\])', lambda found: b'""' if found[1] == b'"' else found[0], content.whole())
+    with content.stream() as stream:
+        found = stream.read_buffer(most)
+    if re.search(rb'\\"', found) is None or (found.size == most and b"\n" not in found.to_pybytes()):
+        return content
+    lines = re.sub(rb'\\(["\\])', lambda each: b'""' if each[1] == b'"' else each[0], found)
+    if found.size == most:
+        lines = lines[: lines.rfind(b"\n") + 1]
     return dataclasses.replace(content, open=lambda: pa.py_buffer(lines), compression=None, separator=separator)
 
 
