@@ -88,7 +88,7 @@ class Board(anywidget.AnyWidget):
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """The picture that is shown, with its title and legend, for a page, a file, or to change it."""
-        raise NotImplementedError
+        raise NotImplementedError  # each board has a picture of its own
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget, and a picture of it where plotly's renderer makes one for pages that run no scripts."""

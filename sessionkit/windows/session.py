@@ -235,11 +235,11 @@ class SessionWindows(metaclass=AnswersNames):
 
     def ends_ms(self, starts_ms: Times) -> Times:
         """A session has its own end."""
-        raise NotImplementedError
+        raise NotImplementedError  # only asked of kinds that hold windows
 
     def touches(self, feed: Feed) -> Touches:
         """Nothing: a record is in one session, which the trace holds."""
-        raise NotImplementedError
+        raise NotImplementedError  # only asked of kinds that hold windows
 
     def missed(self, feed: Feed) -> None:
         """Nothing: a late record is in no session, and the trace holds it."""

@@ -140,7 +140,7 @@ class ShiftSessions:
 
     def ends_ms(self, starts_ms: Times) -> Times:
         """A session has its own end."""
-        raise NotImplementedError
+        raise NotImplementedError  # only asked of kinds that hold windows
 
     def last_instant_ms(self, stored: StoredSession, /) -> int:
         """The last time that lies in a stored session."""
@@ -192,7 +192,7 @@ class ShiftSessions:
 
     def touches(self, feed: Feed) -> Touches:
         """A record is in one session, which the trace holds."""
-        raise NotImplementedError
+        raise NotImplementedError  # only asked of kinds that hold windows
 
     def missed(self, feed: Feed) -> None:
         """A late record is in no session, and the trace holds it."""
