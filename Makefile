@@ -101,12 +101,16 @@ bounds: $(READY) ## the tests of compiled loops, which stop where an index leave
 mutants: $(READY) ## does a test notice when the code says something else? in pieces that resume: SAMPLE=400
 	$(PYTHON) -m tests.mutants --sample $(SAMPLE)
 
+# What is drawn, said and advised has its tests in `make test`.
+CHECKED := base windows aggregations suppression trace engine steps records stores deployed exports spark test_*.py
+
 .PHONY: check
-check: $(READY) ## format, lint, types, layers, unit tests: under a minute
+check: $(READY) ## format, lint, types, layers, unit tests of what decides and keeps: under a minute
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTEST) -q -n 2 --dist worksteal -m "not (spark or browser or slow or thorough)" tests/test_layers.py tests/test_public.py tests/unit
+	$(PYTEST) -q -n 2 --dist worksteal -m "checked or not (spark or browser or slow or thorough or lengthy)" \
+	  tests/types tests/test_layers.py tests/test_public.py $(CHECKED:%=tests/unit/%)
 
 .PHONY: format
 format: $(READY) ## format the code and sort the imports

@@ -181,6 +181,7 @@ def names() -> dict[str, Any]:
     }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
 def test_examples_run(
     example: doctest.DocTest, names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -129,6 +129,7 @@ def plan() -> sk.Plan:
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("given", ANSWERED.values(), ids=ANSWERED)
 def test_an_answer(given: Callable[[Path], Any], tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()

@@ -17,6 +17,7 @@ from tests.kinds import group_in_ms
 from tests.shapes import late_beats
 
 PLAN = group_in_ms("user")
+pytestmark = pytest.mark.lengthy
 BEATS = PLAN.windowed_by(sk.SessionWindows(inactivity_gap="90s", grace="0s")).count()
 WORDS = (
     "stay apart from another of the same key within the gap of 1 min 30 s, as that had closed before a late record came"

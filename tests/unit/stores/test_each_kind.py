@@ -242,6 +242,7 @@ for of in HOLDS:
     CALLS[of] |= {"check_names": (("count",),), "check_windows": ({"kind": "TimeWindows"},), "to_pandas": ()}
 
 
+@pytest.mark.lengthy
 @each_kind
 @pytest.mark.parametrize(("of", "name"), [(of, name) for of, calls in CALLS.items() for name in calls])
 def test_a_closed_store_refuses_every_call(kind: str, of: str, name: str, tmp_path: Path) -> None:

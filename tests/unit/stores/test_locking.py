@@ -85,6 +85,7 @@ def test_a_run_inside_a_run_of_another_thread_waits(
 
 
 @pytest.mark.compiled
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("kind", "of"), KINDS)
 def test_threads_with_a_partition_each(tmp_path: Path, kind: str, of: str) -> None:
     total, threads = sk.sum("amount"), 6

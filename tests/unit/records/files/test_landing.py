@@ -55,6 +55,7 @@ def _as_number(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(kind) else kind
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(40))
 def test_row_groups_are_the_file(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESSIONKIT_THREADS", str(1 + seed % 3))
@@ -65,6 +66,7 @@ def test_row_groups_are_the_file(seed: int, tmp_path: Path, monkeypatch: pytest.
     assert _shown(parts) == _shown(whole)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(40))
 def test_times_with_a_zone_come_in_milliseconds_rounded_down(seed: int, tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")

@@ -82,6 +82,7 @@ def test_a_file_without_checksums_is_read(tmp_path: Path) -> None:
     assert by_a_plan(written(tmp_path, checksums=False)) is not None
 
 
+@pytest.mark.lengthy
 def test_parquet_is_read_in_one_place() -> None:
     """`pq.read_table` and `pq.ParquetFile` verify nothing unless they are asked to."""
     package = Path(sessionkit.__file__).parent
