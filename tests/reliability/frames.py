@@ -286,7 +286,7 @@ def _draw_results(drawn: Case) -> None:
     rng = drawn.rng
     for number in range(rng.choice([1, 1, 2, 3])):
         name = rng.choice(["self", "old_r0", "status", "a b", "r\0"]) if rng.random() < 0.05 else f"r{number}"
-        if name in ("status", "r\0"):
+        if name in ("status", "r\0") or any(name == its for what, its in drawn.names.items() if what.startswith("key")):
             drawn.doubts.append("name of a result")
         word = rng.choice(list(RESULTS))
         if word == "count":
@@ -417,7 +417,7 @@ def _rows(frame: Any) -> list[dict[str, Any]]:
 
 def records_of(drawn: Case) -> list[Record]:
     """The records as the plan reads them."""
-    keys = [drawn.columns[name].rows for what, name in drawn.names.items() if what.startswith("key")]
+    keys = [_keys(drawn.columns[name]) for what, name in drawn.names.items() if what.startswith("key")]
     times, following, records = _times(drawn), Counter[int](), []
     for row in range(drawn.size):
         parts = [rows[row] for rows in keys]
@@ -434,6 +434,13 @@ def records_of(drawn: Case) -> list[Record]:
             reason = "bad_time" if time_ms is None else "negative_time"
         records.append(Record(partition, offset, key, -1 if time_ms is None else time_ms, reason))
     return records
+
+
+def _keys(column: Column) -> list[Any]:
+    """Booleans, dates, decimals and UUIDs are the keys that they look like as text."""
+    if not any(word in str(column.array.type) for word in ("bool", "date", "decimal", "uuid")):
+        return column.rows
+    return [None if value is None else str(value).lower() for value in column.array.to_pylist()]
 
 
 def _compared(drawn: Case, table: list[Any], changelog: list[Any], dropped: list[Any]) -> str:

@@ -142,7 +142,6 @@ def _pandas_column(data: Any, name: str, source: Source, objects: dict[str, list
 
 def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
     names = _checked(data.columns, wanted)
-    check_polars(data, names)
     return Opened(table=with_fields(_arrow_table(data[names]), wanted), frame="polars", original=data)
 
 
@@ -170,6 +169,8 @@ def _in_buffer(data: Any) -> Found:
 
 
 def _arrow_table(data: Any) -> pa.Table:
+    if _is(data, "polars", "DataFrame"):
+        check_polars(data)
     want = "columns of one type each; text must be valid Unicode, without lone surrogates"
     with errors_as(UnsupportedData, "the frame cannot be read as columns", want, NOT_ARROW, 200):
         # Arrow's own tables do not go through its C interface, where a NUL ends a name

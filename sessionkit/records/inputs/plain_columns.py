@@ -192,10 +192,10 @@ def check_text(column: pa.ChunkedArray, name: str) -> None:
             column.validate(full=True)
 
 
-def check_polars(data: Any, wanted: list[str]) -> None:
+def check_polars(data: Any) -> None:
     """Refuses Python objects and names with a NUL: they leave polars as addresses in memory, or end the process."""
-    for name in wanted:
-        for kind, field in _polars_parts(data.schema[name], name):
+    for name, column in data.schema.items():
+        for kind, field in _polars_parts(column, name):
             if type(kind).__name__ == "Object":
                 want = "a column of one type; a pandas frame may hold any objects"
                 raise UnsupportedData(problem(f"column {name!r} cannot be read", "Python objects in polars", want))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, InvalidData, SessionkitError, UnsupportedData
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, SessionkitError, UnsupportedData
 from sessionkit.records.inputs.opened import open_table
 from sessionkit.records.source import Source
 from tests.deployments import run_by
@@ -153,6 +153,11 @@ def test_a_csv_path_in_a_pyarrow_table_out_frame_chooses(frame: Any, kind: type,
         assert told(run) == EXPECTED
     with pytest.raises(InvalidArgument, match="frame must be a known choice; got 'dask'"):
         API.Plan.run(plan(), ROWS, frame="dask")
+
+
+def test_a_missing_column_beside_a_name_that_ends_polars_is_told() -> None:
+    with pytest.raises(MissingColumn, match=r"column 'user' is not in the data; got 'a.*b', 'at'; name one"):
+        sk.sessionize(pl.DataFrame({"a\0b": [1], "at": [0]}), "user", "at", gap="5m")
 
 
 def test_polars_has_to_be_installed_for_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
