@@ -17,6 +17,7 @@ from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
 from sessionkit.views.drawing.palettes import Figure, Theme, palette
+from sessionkit.views.emissions.emissions import Emissions, emissions_of
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
@@ -120,7 +121,7 @@ class TuneBoard(Board):
             return self.snapshot.compare(run).figure(theme=theme)
         if view == "lanes" or key is None:
             return run.lanes(theme=theme, **self._lanes.options)
-        return run.emissions(key).figure(theme=theme) if view == "sent" else run.plane(key, theme=theme)
+        return self._sent().figure(theme=theme) if view == "sent" else run.plane(key, theme=theme)
 
     @called_as('board.write_html("clicks.html")')
     def write_html(
@@ -242,8 +243,12 @@ class TuneBoard(Board):
         told = [explained(self.run, chosen)] if chosen.key is not None and (is_one or name == "lanes") else []
         self.say(*told, *([] if is_one else [picture.hint]))
 
+    def _sent(self) -> Emissions:
+        """Where several partitions hold the key, of the one with most of its records, as in the other pictures."""
+        return emissions_of(self.run, self._key.value, None, chosen=True)
+
     def _draw_sent(self) -> None:
-        sent = self.run.emissions(self._key.value)
+        sent = self._sent()
         label = " ".join([sent._title, *sent.words()])
         self.show_pictures({"sent": Picture(sent.figure(theme=self._look.theme), label)})
         self.say(*sent.words())

@@ -108,6 +108,14 @@ class TestTune:
         board.set(size="2m", advance="1m")
         assert board.plan.windows == sk.TimeWindows(size="2m", advance="1m", grace="5m")
 
+    def test_what_is_sent_of_a_key_in_several_partitions_is_that_of_most_of_its_records(self, data: Any) -> None:
+        rows = [{"user": "a", "at": at, "partition": int(at == 50_000)} for at in (0, 10_000, 50_000)]
+        plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition")
+        board = sk.tune(plan.windowed_by(sk.SessionWindows(inactivity_gap="1m", grace="0s")).count(), rows)
+        board._key.value, board._view.value = "a", "sent"
+        assert board.words["said"] == board.run.emissions("a", partition=0).words()
+        assert len(board.figure().data) > 0
+
     def test_what_windows_cannot_be_is_said(self, data: Any) -> None:
         board = board_of(data, KINDS["hopping"])
         before = board.plan
