@@ -250,6 +250,7 @@ def test_dates_are_midnight_in_the_zone_of_the_plan(tmp_path: Path) -> None:
         (io.BytesIO(), "there is nothing to read; got the buffer; one with records; after writing to it, seek(0)"),
         (io.BytesIO(b"PK\x03\x04rest"), "a ZIP archive is not read; got the buffer; pandas.read_excel(…) if it is an"),
         (io.BytesIO(b"PAR1 torn"), "the file cannot be read; got"),
+        (pl.LazyFrame(), "column 'user' is not in the data; got no columns"),
         (pl.LazyFrame({"user": [1]}).select(pl.col("nowhere")), "the LazyFrame cannot be collected; got"),
     ],
 )

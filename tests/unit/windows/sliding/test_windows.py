@@ -73,18 +73,10 @@ def missed(run: sk.Run) -> list[tuple[int, int, int]]:
             'time_difference must be more than 0 ms; got 0 ms; time_difference="10s"; Kafka takes 0 and then fails',
         ),
         ({"time_difference": "0ms"}, "time_difference must be more than 0 ms; got 0 ms"),
-        ({"time_difference": -1}, "time_difference must be 0 ms or more; got -1"),
-        (
-            {"time_difference": 7200},
-            'time_difference needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds',
-        ),
-        ({"time_difference": "soon"}, "time_difference must be a duration; got 'soon'"),
         (
             {"time_difference": None},
             "time_difference must be given; got neither time_difference nor time_difference_ms",
         ),
-        ({"grace_ms": -5}, "grace_ms must be 0 ms or more; got -5 ms; grace_ms=0 is allowed"),
-        ({"grace": None}, "grace must be given; got neither grace nor grace_ms"),
         ({"time_difference_ms": 2**62 + 1}, "time_difference_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
         ({"grace_ms": 2**62 + 1}, "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
         (
