@@ -22,14 +22,13 @@ import sessionkit as sk
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import (
     AggregationFailed,
-    InvalidArgument,
     InvalidData,
     MissingColumn,
     NumberOverflow,
     SessionkitError,
     UnsupportedData,
 )
-from tests.deployments import run_by, run_deployed
+from tests.deployments import run_by
 from tests.kinds import group_in_ms
 
 NEW_YORK = "America/New_York"
@@ -510,13 +509,6 @@ def test_a_long_key_is_shortened_where_a_function_raises() -> None:
     refused(AggregationFailed, telling, lambda: steps.run(records([1, 2], ["x" * 30_000] * 2, v=[1, 2])))
 
 
-def test_an_integer_sum_that_overflows() -> None:
-    steps = plan(unit="ms").aggregate(total=sk.sum("v"))
-    telling = "an integer sum does not fit into 64 bits; got"
-    refused(NumberOverflow, telling, lambda: steps.run(records([1, 2], v=[2**63 - 1, 1])))
-    refused(NumberOverflow, telling, lambda: run_deployed(steps, records([1, 2], v=[2**63 - 1, 1])))
-
-
 # ---- frames
 
 
@@ -550,31 +542,6 @@ def test_an_empty_batch_between_others_changes_nothing() -> None:
 def test_a_frame_of_many_columns_is_listed_in_short() -> None:
     wide = pd.DataFrame({f"column {i}": [1] for i in range(5_000)})
     refused(MissingColumn, "column 'user' is not in the data; got 'column 0', 'column 1'", lambda: plan().run(wide))
-
-
-# ---- parameters
-
-
-@pytest.mark.parametrize(
-    ("call", "telling"),
-    [
-        (lambda: API.group_by_key(timestamp="at"), "a plan groups by one column or more; got none"),
-        (lambda: API.group_by_key("a", "b", timestamp="at"), "several key columns need a separator; got ['a', 'b']"),
-        (lambda: API.group_by_key("a", "b", timestamp="at", sep=""), "several key columns need a separator"),
-        (lambda: plan(partitions=0), "partitions must be a number of partitions; got 0; 1 to 1,000,000"),
-        (lambda: plan().with_windows(grace_ms=1.5), "grace_ms must be an int; got 1.5; whole milliseconds such as"),
-        (
-            lambda: plan().with_windows(grace="0.1ms"),
-            "grace must be a whole number of milliseconds; got '0.1ms'; round",
-        ),
-        (lambda: plan(unit="ms").run(records([1]), retention="1s"), "retention must cover the windows; got 1 s; at l"),
-        (lambda: API.open_store("rocks", "x"), "kind of store must be a known choice; got 'rocks'; one of 'memory'"),
-        (lambda: API.load_sample("trains"), "there is no such sample; got 'trains'; one of ['flights']"),
-        (lambda: API.partition_for("ada", 0), "partitions must be an integer of 1 or more; got 0"),
-    ],
-)
-def test_parameters(call: Callable[[], Any], telling: str) -> None:
-    refused(InvalidArgument, telling, call)
 
 
 @pytest.mark.thorough
