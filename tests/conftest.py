@@ -4,17 +4,13 @@ import gc
 import os
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests.interpreted import INTERPRETED, fewer, let_loops_run_as_python
 from tests.memory import MEMORY
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from pyspark.sql import SparkSession
+from tests.optional import Browser, SparkSession
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM_ARGUMENTS = [
@@ -106,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def spark() -> Iterator[SparkSession]:
     """A local Spark session on two cores."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from sessionkit.errors import SparkUnavailable
@@ -127,7 +123,7 @@ def chromium() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:
+def browser() -> Iterator[Browser]:
     """The system's Chromium, started once: its start is what costs time."""
     pytest.importorskip("playwright", reason="playwright is not installed")
     from playwright.sync_api import sync_playwright

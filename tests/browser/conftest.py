@@ -1,16 +1,11 @@
 """One Jupyter server for all tests in the browser."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.lab import Server, Visit, serving, visiting
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.optional import Browser
 
 
 @pytest.fixture(scope="session")

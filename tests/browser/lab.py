@@ -12,11 +12,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.optional import Browser, Page
 
 PACKAGE = Path(__file__).parents[2]
 PATIENCE_MS = 120_000

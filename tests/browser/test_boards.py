@@ -1,19 +1,14 @@
 """Boards as a person meets them: all on one screen, linked by mouse and by keyboard, pictures to save."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.lab import Server, Visit
+from tests.optional import Locator
 from tests.pictures.look import sending
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator
 
 pytestmark = pytest.mark.browser
 

@@ -1,21 +1,16 @@
 """The boards in marimo, which has no ipywidgets: moved by keyboard and by mouse, drawn, linked, saved."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.lab import PACKAGE, PATIENCE_MS, free_port, wait_for_server
+from tests.optional import Browser, Page
 from tests.pictures.look import sending
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 

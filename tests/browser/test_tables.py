@@ -1,19 +1,13 @@
 """Tables of a run in a notebook: by mouse and by keyboard, in both themes, wide, and with hostile text."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.browser.lab import Server, Visit, visiting
 from tests.browser.test_widgets import RAN
 from tests.hostile.test_markup import PAYLOADS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from playwright.sync_api import Browser, Locator
+from tests.optional import Browser, Locator
 
 pytestmark = pytest.mark.browser
 

@@ -1,10 +1,8 @@
 """The widgets in JupyterLab: moved by keyboard, counted as they are drawn, reloaded, and given hostile text."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,10 +10,8 @@ from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import duration_ms, show_duration
 from tests.browser.lab import PACKAGE, Server, Visit, visiting
 from tests.hostile.test_markup import PAYLOADS
+from tests.optional import Browser
 from tests.unit.widgets.test_tuner import SESSIONS, clicks, spent_in
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 

@@ -103,6 +103,25 @@ class Model:
         return sorted(found, key=lambda r: (r.end_ms, r.key.encode(), -r.start_ms))
 
 
+class KafkaRows:
+    """What Kafka's RocksDB stores keep, as a list: (key, …, time) and the value; whole segments expire."""
+
+    def __init__(self, retention: int | None, interval: int) -> None:
+        self.rows: dict[Any, int] = {}
+        self.retention, self.interval, self.observed = retention, interval, -1
+
+    def put(self, row: tuple[Any, ...], value: int | None) -> bool:
+        self.observed = max(self.observed, row[-1])
+        behind = 0 if self.retention is None else self.observed - self.retention
+        live = behind // self.interval if behind >= 0 else -(-behind // self.interval)
+        self.rows = {at: v for at, v in self.rows.items() if at[-1] // self.interval >= live}
+        if row[-1] // self.interval < live:
+            return False
+        self.rows.pop(row, None)
+        self.rows.update({} if value is None else {row: value})
+        return True
+
+
 def in_range(rows: Iterable[Row], low: str | None, high: str | None) -> list[Row]:
     return [r for r in rows if (low is None or low <= r.key) and (high is None or r.key <= high)]
 

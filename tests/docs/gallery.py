@@ -10,11 +10,11 @@ from sessionkit.views.drawing.grammar import plotly_script
 from tests.conftest import CHROMIUM_ARGUMENTS, chromium
 from tests.docs.pages import ROOT, Page
 from tests.docs.test_pages import run_python
+from tests.optional import Browser
 from tests.pictures.look import draw
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-    from playwright.sync_api import Browser
 
 PAGE = Page(ROOT / "docs" / "gallery.md")
 MOST_BYTES, WIDTH = 60_000, 1_000

@@ -1,8 +1,6 @@
 """The idioms of docs/from_pandas_and_sql.md, as they stand there: equal to `sessionize` where the page says so."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,9 +10,7 @@ import pytest
 
 import sessionkit as sk
 from tests.docs.pages import IDIOM, NOT_RUN, ROOT, Block, Page
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 PAGE = Page(ROOT / "docs" / "from_pandas_and_sql.md")
 IDIOMS = {block.note: block for block in PAGE.blocks if block.mark == IDIOM}

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +21,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.docs.pages import FROM, IDIOM, NOT_RUN, OUTPUT, ROOT, Block, Page, dedented, pages
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 PAGES = pages()
 LANGUAGES = {"python", "pycon", "sh", "text", "java", "sql", "mermaid", ""}

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import sessionkit as sk
 from sessionkit.spark.query.result_folders import BatchFolder
+from tests.optional import DataFrame, SparkSession
 from tests.spark.common import BASE, read_stream
 from tests.spark.session import start_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from sessionkit.spark.stream_run import StreamRun

@@ -1,7 +1,5 @@
 """A stream on Spark that is killed, or whose disk is full, ends with what an undisturbed run gives."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -13,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,10 +18,8 @@ import pytest
 
 import sessionkit as sk
 from tests.fault.stream_child import deadly, run_of, start
+from tests.optional import SparkSession
 from tests.spark.common import assert_same_events, records, write_files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.fault]

@@ -1,9 +1,7 @@
 """The page with sliders over hostile keys, names and titles: they are words on it and never a part of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,9 +11,7 @@ from sessionkit.errors import shorten
 from tests.hostile import test_markup, test_report
 from tests.hostile.test_report import Parts
 from tests.hostile.watched import watching
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.optional import Browser
 
 PAYLOADS = list(dict.fromkeys([*test_markup.PAYLOADS, *test_report.PAYLOADS, "__proto__", "constructor", ""]))
 STEPS = [0, 2_000, 21_000, 11_000, 90_000, 3_000]  # opens, joins, opens, merges; opens; is dropped

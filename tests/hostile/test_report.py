@@ -1,14 +1,12 @@
 """The report over hostile keys, column names and titles: they are words on the page and never a part of it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +15,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.report.page import Findings, page
 from tests.hostile.watched import watching
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.optional import Browser
 
 MINUTE = 60_000
 PAYLOADS = [

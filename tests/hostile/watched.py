@@ -1,14 +1,11 @@
 """A tab that is watched: what it asks for, what its console says, and whether hostile text ran."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Page
+from tests.optional import Browser, Dialog, Page
 
 
 @dataclass

@@ -1,11 +1,9 @@
 """Late records from topic to topic over a real broker: as they came, byte for byte, with headers that say why."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -18,9 +16,7 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 
 from examples.kafka.topics import Record, create_topics, producer, read_all
 from tests.kafka.common import broker_for
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,11 +1,9 @@
 """From topic to topic through Spark and through Kafka Streams itself, on one real broker: the same records come out."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -23,9 +21,7 @@ from examples.kafka.topics import Record, create_topics, producer, read_all
 from tests.deployments import audit_deployed
 from tests.kafka.common import broker_for, read_up_to
 from tests.kinds import in_ms, shown_in_ms
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,9 +1,6 @@
 """Keys and values as Kafka's own serializers write them, asked from Kafka Streams for time and sliding windows."""
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -12,11 +9,9 @@ import sessionkit as sk
 from tests.differential.exported import job
 from tests.differential.oracle import Oracle, OracleUnavailable
 from tests.kinds import group_in_ms
+from tests.optional import SparkSession
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -1,17 +1,13 @@
 """The page's engine in a real browser, over the columns that the page carries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sessionkit as sk
 from sessionkit.base.assets import read_asset
 from sessionkit.views.page.html import engine_data
 from sessionkit.views.page.sample import Sample, sample
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.optional import Browser, Page
 
 # Everything that was decided, as plain lists; times are the numbers themselves.
 TOLD = """

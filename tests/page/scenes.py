@@ -1,17 +1,13 @@
 """What the page draws, told by its own script in a real browser, and what the charts of the package draw."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sessionkit as sk
 from sessionkit.views.page.html import SCRIPTS, Page
+from tests.optional import Browser
+from tests.optional import Page as Tab
 from tests.page.engine import read_asset
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
 
 DRAWN = """
 async function drawn({ data, keys, sort }) {

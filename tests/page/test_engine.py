@@ -1,9 +1,7 @@
 """The page's engine decides as the kernel does, and as Kafka Streams did where that can be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +12,9 @@ from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.page.sample import sample
 from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.interpreted import fewer
+from tests.optional import Browser, Page
 from tests.page.engine import as_asked, decided, engine
 from tests.page.streams import PARTITIONS, drawn, one_huge_key
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at' read as ms:UserWarning")]
 

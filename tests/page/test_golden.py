@@ -1,10 +1,8 @@
 """The page's engine against recorded answers of Kafka Streams 4.3.1: the cases that the kernel is compared with."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,10 +13,8 @@ from sessionkit.views.page.sample import check_can_be_a_page
 from tests.conformance import test_golden as golden
 from tests.conformance.cases import frame_of, plan_of, run_case
 from tests.kinds import in_ms
+from tests.optional import Browser, Page
 from tests.page.engine import as_asked, decided, engine
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.kafka]
 times_near_2_to_62 = golden.times_near_2_to_62

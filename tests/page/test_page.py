@@ -1,13 +1,11 @@
 """A page with sliders, opened from disk without a network: what it shows is what the plan decides."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,12 +15,10 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRec
 from sessionkit.views.page.sample import sample
 from sessionkit.widgets.tuner import LADDER_MS
 from tests.deployments import run_deployed
+from tests.optional import Browser
+from tests.optional import Page as Tab
 from tests.page.streams import drawn, one_huge_key
 from tests.pictures.shapes import SHAPES
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
 
 FLIGHTS = Path(__file__).parents[2] / "data" / "flights-2013-07.parquet"
 FLIGHTS_PLAN = (

@@ -1,9 +1,7 @@
 """Bars, polygons, stairs, marks and sentences of the page are those of the package's own charts and explanations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +13,11 @@ from sessionkit.views.drawing.grammar import Outline, growing
 from sessionkit.views.lanes.lanes import lane_scene
 from sessionkit.views.page.sample import sample
 from sessionkit.views.plane.plane import plane_scene
+from tests.optional import Browser
+from tests.optional import Page as Tab
 from tests.page.scenes import as_drawn, drawing
 from tests.page.streams import PARTITIONS, drawn
 from tests.pictures.shapes import SHAPES
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at' read as ms:UserWarning")]
 

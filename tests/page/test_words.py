@@ -1,9 +1,7 @@
 """The page says numbers, lengths and times in the words of the package, and reads lengths as it does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +13,9 @@ from sessionkit.errors import InvalidArgument
 from sessionkit.views.drawing.time_axis import clock_ticks
 from sessionkit.views.page.html import clock_data
 from sessionkit.widgets.tuner import LADDER_MS, ladder
+from tests.optional import Browser
+from tests.optional import Page as Tab
 from tests.page.scenes import drawing
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
 
 pytestmark = pytest.mark.browser
 

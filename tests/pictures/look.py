@@ -1,20 +1,16 @@
 """Draws charts in a browser, says what is wrong with them, and keeps them in out/pictures: `make pictures`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessionkit.views.drawing.grammar import plotly_script
+from tests.optional import Browser, Page
 from tests.pictures.charts import CHARTS
 from tests.pictures.shapes import SHAPES
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 THEMES, WIDTHS = ("light", "dark"), (700, 1_600)
 OUT = Path(__file__).parents[2] / "out" / "pictures"

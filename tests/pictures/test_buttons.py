@@ -1,22 +1,18 @@
 """The buttons of every picture, as a browser draws them: none sends the picture, with its keys and times, elsewhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 import plotly.io as pio
 import pytest
 
 import sessionkit as sk
+from tests.optional import Browser, Page
 from tests.pictures.charts import CHARTS, drawn
 from tests.pictures.look import figure_of, opened, sending
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 

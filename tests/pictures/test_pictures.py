@@ -3,20 +3,15 @@
 `make pictures` looks at all of them, and keeps them for people to look at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.optional import Browser, Page
 from tests.pictures.charts import CHARTS
 from tests.pictures.look import THEMES, WIDTHS, draw, faults, figure_of, opened
 from tests.pictures.shapes import SHAPES
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 

@@ -1,7 +1,5 @@
 """A stream's checkpoint, damaged: what is read from it is right, or refused in a line of ours that says where."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import tempfile
@@ -9,16 +7,14 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, StoreCorrupted
+from tests.optional import SparkSession
 from tests.reliability.pieces import Outcome
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, run_through, write_files
 from tests.spark.session import start_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PIECE, GOAL = 25, 500
 PARTS = ("commits", "offsets", "state")  # what a state is read from

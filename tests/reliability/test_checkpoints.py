@@ -1,13 +1,8 @@
 """A slice of the long check of damaged checkpoints."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

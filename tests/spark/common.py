@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 
 import sessionkit as sk
 from sessionkit.spark.types import readable_errors
+from tests.optional import DataFrame, SparkSession
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from sessionkit.spark.stream_run import StreamRun
 
 # `make streaming`: every combination, where `make test-all` takes a selection

@@ -1,14 +1,10 @@
 """The Spark session of all tests, in this process and in those that are to be killed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 OWN_SPARK = "spark of their own"  # the group of tests whose Spark no other test uses
 

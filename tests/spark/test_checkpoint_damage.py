@@ -1,7 +1,5 @@
 """A checkpoint that is damaged is named with its file, in a line; and a session that has run nothing reads one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -9,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,11 +16,9 @@ from sessionkit.errors import StoreCorrupted
 from sessionkit.spark.checkpoint import check_chunks
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import ChunkedState
+from tests.optional import SparkSession
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, run_through, write_files
 from tests.spark.session import without_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

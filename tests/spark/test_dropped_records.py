@@ -3,8 +3,6 @@
 With a broker: tests/kafka/test_dropped_records.py.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json
@@ -12,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +20,10 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData
 from sessionkit.records.keys import key_bytes
 from tests.kinds import shown_in_ms
+from tests.optional import DataFrame, SparkSession
 from tests.spark.common import BASE, GRACE_MS, WINDOWS, collected, plan_of, read_stream, records, shuffled, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 

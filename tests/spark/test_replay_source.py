@@ -1,9 +1,7 @@
 """A file played as a stream: all of it, once, in order, at the speed that was asked for."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +17,8 @@ from sessionkit.records.samples import sample_path
 from sessionkit.spark.reading import replay_source
 from sessionkit.spark.reading.replay_source import ReplayReader, ReplaySource, Stretch
 from tests.kinds import flights_by_route
+from tests.optional import SparkSession
 from tests.spark.common import assert_events, collected
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FLIGHTS = str(sample_path("flights"))
 PLAN = flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()

@@ -22,6 +22,7 @@ from sessionkit.errors import (
     UnsupportedData,
 )
 from tests.deployments import run_deployed
+from tests.optional import DataFrame, SparkSession
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -36,8 +37,6 @@ from tests.spark.common import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from sessionkit.spark.batch_run import SparkRun
 
 pytestmark = pytest.mark.spark

@@ -1,11 +1,9 @@
 """Given a Spark DataFrame, what chooses settings is right, or says how to hand it the records."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,10 +11,8 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from sessionkit.widgets.tuner import Tuner
+from tests.optional import SparkSession
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, shuffled, write_files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -10,13 +10,12 @@ import pytest
 from sessionkit.errors import BufferFull, InvalidArgument, InvalidData, NotBuilt, UnknownRecord
 from sessionkit.spark import batch_run
 from sessionkit.spark.types import readable_errors
+from tests.optional import SparkSession
 from tests.spark.common import BASE, STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
 from tests.spark.test_spark_batch import assert_same
 from tests.spark.test_spark_ways import STRAIGHT, kept_apart
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from sessionkit.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_steps")]

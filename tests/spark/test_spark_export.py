@@ -1,18 +1,14 @@
 """Python code that a plan writes for Spark: run as it is printed, and equal to the plan where nothing is late."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import sessionkit as sk
 from tests.kinds import every, group_in_ms
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -1,9 +1,7 @@
 """Records of Kafka as columns, and a run's results as records of Kafka; without a broker, which tests/kafka has."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,11 +10,9 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
 from sessionkit.records.keys import key_bytes
 from sessionkit.spark.types import readable_errors
+from tests.optional import DataFrame, SparkSession
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 

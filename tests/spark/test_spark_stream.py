@@ -1,9 +1,6 @@
 """A plan on a stream gives what the local run gives, over any micro-batches; what it cannot do exactly, it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +11,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
 from sessionkit.spark.worker.shared_files import SharedFiles
 from tests.deployments import run_deployed
+from tests.optional import SparkSession
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -30,9 +28,6 @@ from tests.spark.common import (
 )
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -1,13 +1,11 @@
 """Times and keys on Spark: batch, stream, files that a stream writes, and records for Kafka."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +21,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from sessionkit.spark.query.result_folders import NOTE
 from sessionkit.spark.types import readable_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 pytestmark = pytest.mark.spark
 

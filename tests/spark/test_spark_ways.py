@@ -1,10 +1,8 @@
 """The ways that records take on Spark: read from Parquet by the tasks, shuffled, by key. All give the local results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sessionkit.errors import InvalidArgument, InvalidData
+from tests.optional import SparkSession
 from tests.spark.test_spark_batch import BASE, BUILT_INS, FUNCTIONS, assert_all_views, assert_same, records, shuffled
 from tests.spark.test_spark_windows import WINDOWS, plan_of
 from tests.spark.test_spark_windows import assert_all_views as assert_all_window_views
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_steps")]
 STRAIGHT = "straight from the Parquet files"

@@ -9,12 +9,11 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import NotBuilt
+from tests.optional import SparkSession
 from tests.spark.common import STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
 from tests.spark.test_spark_batch import assert_alike, assert_same
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from sessionkit.spark.batch_run import SparkRun
 
 pytestmark = pytest.mark.spark

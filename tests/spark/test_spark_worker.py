@@ -1,19 +1,14 @@
 """Python workers between their tasks."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.worker.task_wrapper import worker_task
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.optional import SparkSession
 
 pytestmark = pytest.mark.spark
 

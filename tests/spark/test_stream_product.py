@@ -3,12 +3,10 @@
 SESSIONKIT_PRODUCT=1 takes all combinations, else a selection in which any two choices meet.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +18,7 @@ from tests.spark.common import IS_WHOLE, STRATEGIES, WINDOWS, assert_same_events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.reading.replay_source import ReplaySource
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 

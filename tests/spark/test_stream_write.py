@@ -1,7 +1,5 @@
 """One query to several places, what is known of it while it runs, and that a micro-batch run again doubles nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -9,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,8 +19,7 @@ from tests.spark.common import BASE, WINDOWS, metrics_that_spark_counts, plan_of
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -1,14 +1,12 @@
 """Spark's workers run the Python of the job, though the environment is not activated and PATH leads to another one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +14,9 @@ from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.environment.java_home import find_java
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import readable_errors
+from tests.optional import SparkSession
 from tests.spark.common import BASE, records, shuffled
 from tests.spark.session import OPTIONS, OWN_SPARK
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

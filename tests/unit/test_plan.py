@@ -336,11 +336,6 @@ def test_the_most_eventful_key() -> None:
         toy().count().run(CLICKS.head(0)).most_eventful_key()
 
 
-def test_a_key_that_is_not_there() -> None:
-    with pytest.raises(UnknownRecord, match=r"this key is not in the run; got 'zoe'; one of 3 keys, such as 'ada'"):
-        toy().count().run(CLICKS).plane("zoe")
-
-
 def test_no_records() -> None:
     run = toy().count().run(CLICKS.head(0))
     assert (len(run.table()), len(run.changelog()), len(run.dropped())) == (0, 0, 0)

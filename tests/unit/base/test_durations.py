@@ -22,20 +22,6 @@ from sessionkit.base.durations import (
 from sessionkit.base.moments import show_time
 from sessionkit.errors import InvalidArgument, NumberOverflow
 
-
-@pytest.mark.parametrize(
-    ("given_as", "ms"),
-    [
-        (0, 0), (0.0, 0), (np.int64(0), 0), (f"{MAX_DURATION_MS}ms", 2**62), ("0s", 0), ("30s", 30_000),
-        ("1.5s", 1_500), ("0.25s", 250), ("250ms", 250), ("2m", 120_000), ("2min", 120_000), ("1h", 3_600_000),
-        ("1h30m", 5_400_000), (" 1h  30 min ", 5_400_000), ("1d", 86_400_000), ("0.5d 1ms", 43_200_001),
-        (dt.timedelta(hours=1), 3_600_000), (pd.Timedelta("90s"), 90_000),
-    ],
-)  # fmt: skip
-def test_read(given_as: Any, ms: int) -> None:
-    assert duration_ms(given_as, "gap") == ms
-
-
 AS_PEOPLE_WRITE_THEM = {
     7_200_000: [
         "2h", "2H", "2 h", "2 hours", "2 Hours", "2hr", "2 hrs", "120 minutes", "120 min", "120m", "PT2H", "pt2h",
@@ -49,6 +35,27 @@ AS_PEOPLE_WRITE_THEM = {
     ],
     0: ["0", "0s", "0 minutes", "PT0S", "00:00:00"],
 }  # fmt: skip
+OTHERWISE = [
+    (0, 0), (0.0, 0), (np.int64(0), 0), (f"{MAX_DURATION_MS}ms", 2**62), ("30s", 30_000), ("1.5s", 1_500),
+    ("0.25s", 250), ("250ms", 250), ("2m", 120_000), ("2min", 120_000), ("1h", 3_600_000), (" 1h  30 min ", 5_400_000),
+    ("1d", 86_400_000), ("0.5d 1ms", 43_200_001), (dt.timedelta(hours=1), 3_600_000), (pd.Timedelta("90s"), 90_000),
+    (np.timedelta64(2, "h"), 7_200_000), (np.timedelta64(90, "m"), 5_400_000), (np.timedelta64(1, "W"), 604_800_000),
+    (np.timedelta64(3, "D"), 259_200_000), (np.timedelta64(5_000_000, "ns"), 5),
+    (np.array([1, 2], "timedelta64[25s]")[1], 50_000), (pd.Series(pd.to_timedelta(["90 min"]))[0], 5_400_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given_as", "ms"), [*((text, ms) for ms, texts in AS_PEOPLE_WRITE_THEM.items() for text in texts), *OTHERWISE]
+)
+def test_read(given_as: Any, ms: int) -> None:
+    assert duration_ms(given_as, "gap") == ms
+
+
+@given(st.integers(0, MAX_DURATION_MS))
+def test_what_is_handed_on_written_and_shown_is_read_back(ms: int) -> None:
+    for told in (as_duration(ms), duration_code(ms), show_duration(ms).replace(",", "")):
+        assert duration_ms(told, "gap") == ms
 
 
 NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds'
@@ -77,11 +84,6 @@ WHAT_THEY_MEAN: list[tuple[Any, str]] = [
     ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
     ("-30s", "gap must be 0 ms or more; got -30000 ms ('-30s'); gap=\"0s\" is allowed"),
 ]
-
-
-def test_there_are_fifty_of_them() -> None:
-    texts = [text for each in AS_PEOPLE_WRITE_THEM.values() for text in each]
-    assert len(texts) == len(set(texts)) >= 50
 
 
 @pytest.mark.parametrize(("given_as", "telling"), WHAT_THEY_MEAN)
@@ -132,32 +134,6 @@ def test_lengths_that_are_refused(given: Any, telling: str) -> None:
     assert telling in str(caught.value)
 
 
-@given(st.integers(0, MAX_DURATION_MS))
-def test_a_number_is_handed_on_exactly(ms: int) -> None:
-    assert duration_ms(as_duration(ms), "gap") == ms
-
-
-@pytest.mark.parametrize(("ms", "text"), [(ms, text) for ms, texts in AS_PEOPLE_WRITE_THEM.items() for text in texts])
-def test_as_people_write_them(text: str, ms: int) -> None:
-    assert duration_ms(text, "gap") == ms
-
-
-@pytest.mark.parametrize(
-    ("given_as", "ms"),
-    [
-        (np.timedelta64(2, "h"), 7_200_000),
-        (np.timedelta64(90, "m"), 5_400_000),
-        (np.timedelta64(1, "W"), 604_800_000),
-        (np.timedelta64(3, "D"), 259_200_000),
-        (np.timedelta64(5_000_000, "ns"), 5),
-        (np.array([1, 2], "timedelta64[25s]")[1], 50_000),
-        (pd.Series(pd.to_timedelta(["90 min"]))[0], 5_400_000),
-    ],
-)
-def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
-    assert duration_ms(given_as, "gap") == ms
-
-
 @pytest.mark.parametrize(
     ("given_as", "telling"),
     [
@@ -173,7 +149,6 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         (dt.timedelta(milliseconds=-1), "gap must be 0 ms or more; got -1 ms"),
         (f"{MAX_DURATION_MS + 1}ms", "gap must be at most 2**62 ms; got 4611686018427387905 ms"),
         ("200000000000d", "gap must be at most 2**62 ms"),
-        ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
         ("1.0000000001s", "gap must be a whole number of milliseconds"),
         (dt.timedelta(microseconds=1), "gap must be a whole number of milliseconds"),
         (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
@@ -195,14 +170,9 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         ("2 hoursand 3 s", "gap must be a duration"),
         ("P", "gap must be a duration"),
         ("PT", "gap must be a duration"),
-        ("1M", 'write "1min" for minutes; a month has no fixed length: write its days, such as "30d"'),
         ("1.5 M", 'write "1.5min" for minutes'),
         ("1h 30M", "gap must be a duration"),
-        ("01:30", 'write "1h 30m" for hours and minutes, or "1m 30s" for minutes and seconds'),
         ("01:61:00", "gap must be a duration"),
-        ("1 month", "months and years have no fixed length: write days"),
-        ("2 years", "months and years have no fixed length"),
-        ("P1M", "months and years have no fixed length"),
         ("P1Y2D", "months and years have no fixed length"),
         ("-2 hours", "gap must be 0 ms or more; got -7200000 ms ('-2 hours')"),
         (np.timedelta64("NaT"), "gap must be a duration; got np.timedelta64('NaT')"),
@@ -227,16 +197,6 @@ def test_a_number_of_thousands_of_digits_is_refused_in_one_short_line(given_as: 
     with pytest.raises(InvalidArgument, match=r"^gap must be ") as caught:
         duration_ms(given_as, "gap")
     assert len(str(caught.value)) < 300
-
-
-@given(st.integers(0, MAX_DURATION_MS))
-def test_code_is_read_back(ms: int) -> None:
-    assert duration_ms(duration_code(ms), "gap") == ms
-
-
-@given(st.integers(0, MAX_DURATION_MS))
-def test_what_is_shown_is_read_back(ms: int) -> None:
-    assert duration_ms(show_duration(ms).replace(",", ""), "gap") == ms
 
 
 @given(

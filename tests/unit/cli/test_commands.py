@@ -328,14 +328,6 @@ def test_files_that_cannot_be_read(
     assert line.startswith(telling.format(folder=tmp_path))
 
 
-@pytest.mark.usefixtures("no_spark")
-def test_a_column_that_is_there_twice(tmp_path: Path, capsys: Capture) -> None:
-    twice = pa.Table.from_arrays([*CLICKS.columns, CLICKS["user"]], names=[*CLICKS.column_names, "user"])
-    pq.write_table(twice, tmp_path / "clicks.parquet")
-    line = refusal(capsys, "report", str(tmp_path / "clicks.parquet"), "--key", "user", *TIMES)
-    assert line.startswith("column 'user' appears 2 times")
-
-
 @pytest.mark.parametrize(
     ("arguments", "telling"),
     [

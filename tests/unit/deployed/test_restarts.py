@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sessionkit.deployed.deployment import Restart, check_guarantee, checked_restarts
-from sessionkit.errors import InvalidArgument, NotBuilt
+from sessionkit.deployed.deployment import Restart, checked_restarts
+from sessionkit.errors import InvalidArgument
 
 
 def test_a_row_alone_finds_its_disk() -> None:
@@ -29,11 +29,3 @@ def test_restarts_are_rising_rows(rows: object) -> None:
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="the kind of a restart must be a known choice; got 'crash'"):
         checked_restarts([(1, "crash")], 10)
-
-
-def test_transactions_are_refused() -> None:
-    check_guarantee("at_least_once")
-    with pytest.raises(NotBuilt, match="transactions are not modelled; got guarantee='exactly_once_v2'; guarantee="):
-        check_guarantee("exactly_once_v2")
-    with pytest.raises(InvalidArgument, match="guarantee must be a known choice"):
-        check_guarantee("at_most_once")

@@ -87,6 +87,7 @@ def test_every_frame_gives_the_same_records(kind: str, tmp_path: Path) -> None:
     [
         (None, "NoneType; a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open"),
         (17, "int; a frame (pandas, polars, pyarrow, DuckDB)"),
+        (object, "type; a frame (pandas, polars, pyarrow, DuckDB)"),
         (np.zeros(3), "ndarray; pandas.DataFrame(array, columns=[…])"),
         (pl.Series("user", ["ada"]), "Series; data.to_frame()"),
         (pd.Series(["ada"]), "Series; data.to_frame()"),
@@ -115,6 +116,8 @@ def test_a_missing_column_is_named_beside_those_there_are() -> None:
         assert isinstance(caught.value, KeyError)
         with pytest.raises(MissingColumn, match="column 'price' is not in the data"):
             read_records(data, source(), ("price",))
+        with pytest.raises(MissingColumn, match="column 'place' is not in the data"):
+            read_records(data, source(offset="place"), ())
 
 
 def test_no_columns_at_all() -> None:
@@ -192,6 +195,7 @@ def test_kafka_s_partitioner_places_the_keys() -> None:
         ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows 1, 3)"),
         ("offset", [0, 1, -5, 2], "offset column 'offset' has a negative number; got -5 in row 2; Kafka counts from 0"),
         ("offset", [0.0, 1.0, 2.0, 3.0], "offset column 'offset' must hold integers; got double; cast it"),
+        ("offset", ["0", "1", "2", "3"], "offset column 'offset' must hold integers; got string"),
         ("offset", pa.array([0, 1, 2, 2**63], pa.uint64()), "offset column 'offset' has a number that is too large"),
         ("partition", [0, -1, 0, 0], "partition column 'partition' has a negative number; got -1 in row 1"),
         ("partition", ["a", "b", "c", "d"], "partition column 'partition' must hold integers; got string"),
@@ -291,13 +295,17 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
         ({"unit": "h"}, "unit must be a known choice; got 'h'; one of None, 's', 'ms', 'us', 'ns'"),
         ({"unit": ["s"]}, "unit must be a known choice; got ['s']"),
         ({"on_bad_time": "ignore"}, "on_bad_time must be a known choice; got 'ignore'; one of 'refuse', 'drop'"),
-        ({"ambiguous": "both"}, "ambiguous must be a known choice; got 'both'; one of 'raise', 'earliest', 'latest'"),
+        (
+            {"ambiguous": "both"},
+            "must be a known choice; got 'both'; one of 'raise', 'earliest', 'latest', 'infer'",
+        ),
         ({"nonexistent": True}, "nonexistent must be a known choice; got True"),
         ({"partitions": 0}, "partitions must be a number of partitions; got 0; 1 to 1,000,000, and without partition="),
         ({"partitions": 10**9}, "partitions must be a number of partitions; got 1000000000"),
         ({"partitions": 4, "partition": "p"}, "partitions must be a number of partitions; got 4"),
         ({"partitions": "4"}, "partitions must be an integer; got '4'"),
         ({"partitions": True}, "partitions must be an integer; got True"),
+        ({"partitions": 2.0}, "partitions must be an integer; got 2.0"),
         ({"sort": True}, "sort=True sorts by the offset column; got no offset=; name the column"),
         ({"sort": "offset", "offset": "offset"}, "sort must be a known choice; got 'offset'; True, which sorts by"),
         (

@@ -98,7 +98,8 @@ def test_the_last_times_of_each_unit() -> None:
         refused(InvalidData, f"a time in seconds is too large; got {LAST_S + 1}", [LAST_S + 1], pa.int64(), unit="s")
         refused(InvalidData, "column 'at' has a time that is too large", [2**63], pa.uint64(), unit="ms")
         refused(InvalidData, "column 'at' has a time that is too large", [float("inf")], unit="ms")
-        refused(InvalidData, "column 'at' has a time that is too large", [1e300], unit="ms")
+        for large in (1e300, -1e300):
+            refused(InvalidData, "column 'at' has a time that is too large", [large], unit="ms")
 
 
 @pytest.mark.parametrize(
@@ -249,11 +250,6 @@ def test_what_is_no_time(values: list[Any], kind: pa.DataType, telling: str) -> 
     refused(UnsupportedData, telling, values, kind)
 
 
-def test_plain_numbers_need_a_unit() -> None:
-    telling = 'column \'at\' has plain numbers as times; got int64; pass unit="s", "ms", "us" or "ns"'
-    refused(UnsupportedData, telling, [1], pa.int64())
-
-
 def test_times_without_a_zone_need_one() -> None:
     telling = "column 'at' has times without a zone; got timestamp[ms]; pass timezone=\"UTC\", or the zone of the clock"
     refused(UnsupportedData, telling, [1], pa.timestamp("ms"))
@@ -294,39 +290,13 @@ def test_a_zone_that_is_not_known_names_those_that_end_like_it() -> None:
         refused(InvalidArgument, f'got {wrong!r}; timezone="{name}"', [1], pa.timestamp("ms"), timezone=wrong)
 
 
-def test_a_time_that_a_change_of_the_clocks_skipped() -> None:
-    times = [dt.datetime(2013, 3, 10, 1, 30), dt.datetime(2013, 3, 10, 3, 30), dt.datetime(2013, 3, 10, 2, 30)]
-    telling = 'nonexistent="earliest" or "latest" choose one'
-    refused(
-        InvalidData,
-        "column 'at' has a time that no clock showed, as they were set forward; got row 2: ",
-        times,
-        timezone=NEW_YORK,
-    )
-    refused(InvalidData, telling, times, timezone=NEW_YORK)
-    earliest, _ = read(times, timezone=NEW_YORK, nonexistent="earliest")
-    latest, _ = read(times, timezone=NEW_YORK, nonexistent="latest")
-    assert earliest[2] + 1 == latest[2] == 1_362_898_800_000
-
-
-def test_a_time_that_a_change_of_the_clocks_repeats() -> None:
-    times = [dt.datetime(2013, 11, 3, 0, 30), dt.datetime(2013, 11, 3, 1, 30)]
-    refused(InvalidData, "got row 1: ", times, timezone=NEW_YORK)
-    earliest, _ = read(times, timezone=NEW_YORK, ambiguous="earliest")
-    latest, _ = read(times, timezone=NEW_YORK, ambiguous="latest")
-    assert latest[1] - earliest[1] == 3_600_000
-
-
 @given(st.integers(0, 400), st.integers(1, 401))
 def test_the_row_named_is_the_first_that_fails(bad: int, more: int) -> None:
     times = [dt.datetime(2013, 7, 1)] * bad + [dt.datetime(2013, 3, 10, 2, 30)] * more
     refused(InvalidData, f"got row {bad}: ", times, pa.timestamp("s"), timezone=NEW_YORK)
 
 
-def test_mixed_zones() -> None:
+def test_zones_that_are_not_mixed() -> None:
     aware, naive = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1)
     refuse_mixed_zones([aware, None, aware], "at")
     refuse_mixed_zones([naive, "text", naive], "at")
-    telling = r"column 'at' has times with and without a zone; got none in row 2, one in row 0; give all of them a zone"
-    with pytest.raises(UnsupportedData, match=telling):
-        refuse_mixed_zones([aware, None, naive], "at")

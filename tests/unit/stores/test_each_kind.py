@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument, StoreClosed
 from sessionkit.stores import HOLDS, Snapshot, store_class
+from sessionkit.stores.contract import StoredWindow
 from tests.contract.stores_model import opened, put, session_columns, times_of
 
 KINDS = ("memory", "rocksdb")
@@ -44,6 +46,23 @@ def test_keys_are_in_the_order_of_their_bytes(kind: str, of: str, tmp_path: Path
         for number in (-1, 5, 0, -(2**63)):
             put(numbers, number, 9, 1)
         assert [each.key for each in numbers.all()] == [0, 5, -(2**63), -1]
+
+
+@pytest.mark.parametrize("of", HOLDS)
+def test_partitions_are_numbers_on_disk(of: str, tmp_path: Path) -> None:
+    with opened("rocksdb", of, tmp_path) as store:
+        for number in (-1, 2**32, "0", True, 1.0):
+            with pytest.raises(InvalidArgument, match="a partition must be a number; got "):
+                put(store, "ada", 5, 1, partition=number)
+
+
+@each_store
+def test_integers_of_numpy_come_back_as_those_of_python(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path) as store:
+        put(store, np.int64(7), np.int64(5), 1)
+        (found,) = store.all()
+        assert (found.key, found.window_start_ms, type(found.window_start_ms)) == (7, 5, int)
+        assert fetched(store, 7, 5) == 1
 
 
 @each_store
@@ -184,6 +203,28 @@ def test_spans_that_cannot_be(kinds: list[str], start: Any, end: Any, telling: s
         with opened(kind, "sessions", tmp_path) as store, pytest.raises(InvalidArgument) as caught:
             store.put("ada", start, end, 1)
         assert telling in str(caught.value), kind
+
+
+# ---- windows
+
+
+FORMS = ({"time_ordered": True}, {"time_ordered": True, "index": True})
+
+
+@pytest.mark.parametrize(("kind", "form"), [*((kind, {}) for kind in KINDS), *(("rocksdb", form) for form in FORMS)])
+def test_one_window(kind: str, form: dict[str, bool], tmp_path: Path) -> None:
+    with opened(kind, "windows", tmp_path, **form) as store:
+        assert store.put("ada", 5, [1], 9, opened_by=3, closed_by=8)
+        assert store.fetch_window("ada", 5) == StoredWindow(5, [1], 9, "ada", 3, 8)
+        assert next(store.fetch("ada", 0, 9)) == StoredWindow(5, [1], 9, "ada", 3, 8)
+        for key, start in (("ada", 4), ("bob", 5), ("ada", -1)):
+            assert store.fetch_window(key, start) is None
+        store.put("ada", 5, 2, 10)
+        assert store.fetch_window("ada", 5) == (5, 2, 10, "ada", -1, -1, -1)
+        store.put("ada", 5, None, 11, keep_null=True)
+        assert tuple(next(store.all())) == (5, None, 11, "ada", -1, -1, -1)
+        store.put("ada", 5, None, 11)
+        assert (store.fetch_window("ada", 5), len(store), list(store.all())) == (None, 0, [])
 
 
 # ---- by name, and closed

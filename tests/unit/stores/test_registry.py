@@ -12,21 +12,13 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, StoreError, StoreUnavailable
 from sessionkit.stores.contract import HOLDS, READ_ONLY_KINDS, STORE_KINDS, store_kind
-from sessionkit.stores.registry import open_store, store_class, store_kinds, such_as
+from sessionkit.stores.registry import open_store, store_kinds, such_as
 
 
 def test_the_kinds_that_come_along() -> None:
     assert store_kinds() == ["memory", "rocksdb", "spark"]
     importlib.import_module("sessionkit.spark.checkpoint")  # registers itself
     assert "spark" in READ_ONLY_KINDS
-
-
-@pytest.mark.parametrize("of", HOLDS)
-@pytest.mark.parametrize("kind", ["memory", "rocksdb"])
-def test_a_class_is_found_by_its_kind(kind: str, of: str) -> None:
-    made = store_class(kind, of)
-    assert made is STORE_KINDS[kind, of]
-    assert made.holds == of  # type: ignore[attr-defined]
 
 
 def test_a_kind_is_loaded_when_it_is_asked_for() -> None:

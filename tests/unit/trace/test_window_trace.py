@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, MERGED, OPENED
-from sessionkit.errors import UnknownRecord
 from sessionkit.trace.window_trace import WindowTrace
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
@@ -194,8 +193,6 @@ def test_closes_are_by_record_then_start_then_key_bytes() -> None:
 def test_index_of(tuesday: sk.Run) -> None:
     assert tuesday.trace.index_of(8, 0) == 7
     assert tuesday.trace.index_of(2, 7) == 10
-    with pytest.raises(UnknownRecord, match=r"an offset needs its partition as well; got offset 2; partition= one"):
-        tuesday.trace.index_of(2)
 
 
 def test_an_empty_trace() -> None:
@@ -206,43 +203,6 @@ def test_an_empty_trace() -> None:
         assert [table.num_rows for table in tables] == [0, 0, 0]
         assert (len(trace), trace.counts(), len(trace.closes.at)) == (0, {}, 0)
         assert repr(trace) == "Trace of 0 records (none), 0 windows"
-
-
-# ---- sliding windows: copies, and records that only leave something behind
-
-
-def test_copies_name_their_source() -> None:
-    trace = in_one_partition(
-        sk.SlidingWindows(time_difference_ms=10, grace_ms=100), [("a", 20), ("a", 30), ("a", 25)]
-    ).trace
-    trace.check()
-    rows = [row for row in trace.touched().to_pylist() if row["offset"] == 2]
-    assert [(row["window_start_ms"], row["effect"], row["copied_from_start_ms"]) for row in rows] == [
-        (21, "added", None),
-        (20, "added", None),
-        (15, "copied and added", 10),
-        (26, "copied", 21),
-    ]
-    # the record itself is not in what it only copies
-    assert trace.records()["window_count"].to_pylist() == [1, 2, 3]
-    assert trace.records()["decision"].to_pylist() == ["opened"] * 3
-
-
-def test_a_record_that_only_leaves_a_copy_is_dropped() -> None:
-    """d = 5, grace = 3: at stream time 30, 22 misses [19, 24] and [17, 22], but [23, 28] starts just after it."""
-    run = in_one_partition(sk.SlidingWindows(time_difference_ms=5, grace_ms=3), [("a", 24), ("b", 30), ("a", 22)])
-    run.trace.check()
-    last = run.trace.records().to_pylist()[-1]
-    assert (last["decision"], last["reason"], last["window_count"], last["missed_count"]) == ("dropped", "late", 0, 2)
-    assert run.trace.touched()["effect"].to_pylist()[-3:] == ["dropped", "dropped", "copied"]
-    assert run.metrics()["dropped-records-total"] == len(run.dropped()) == 2
-
-
-def test_a_window_that_is_made_twice_is_one_window() -> None:
-    """d = 5: after 8 and 10, the window [11, 16] is the one after 10 and the one that ends with 16."""
-    run = in_one_partition(sk.SlidingWindows(time_difference_ms=5, grace=0), [("a", 8), ("a", 10), ("a", 16)])
-    assert "counts in 1 window: 11 ms to 16 ms" in run.explain(offset=2)
-    assert run.trace.records()["window_count"].to_pylist() == [1, 2, 1]
 
 
 @pytest.mark.parametrize(

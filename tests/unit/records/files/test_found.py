@@ -104,7 +104,7 @@ def test_a_mistake_gets_the_right_call(tmp_path: Path) -> None:
     )
     refused(data / "clicks.csv", "got ['user;at']; pass separator=\";\" in group_by_key", ["at"])
     refused(data / "clicks.xlsx", 'a kind that is not read; got clicks.xlsx; run the plan on pandas.read_excel("clicks')
-    refused(data / "clicks.zip", 'run the plan on pandas.read_csv("clicks.zip") if one CSV file is in it')
+    refused(data / "clicks.zip", 'the plan on pandas.read_csv("clicks.zip") if one CSV file is in it; unpack others')
     refused(data / "clicks.dat", "the file is of an unknown kind; got clicks.dat; a file of Parquet, CSV, TSV, JSON")
     refused(data / "click.csv", "there is no such file; got", None)
     refused(data / "click.csv", 'perhaps "clicks.csv"?')

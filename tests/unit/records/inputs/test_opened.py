@@ -5,6 +5,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -82,6 +83,7 @@ CONTENTS: dict[str, str | bytes] = {
     "a.tsv": CSV.replace(",", "\t"),
     "tabs.txt": CSV.replace(",", "\t"),
     "commas.txt": CSV,
+    "semicolons.csv": CSV.replace(",", ";"),
     "a.jsonl": LINES,
     "a.ndjson": LINES.replace("\n", "\r\n"),
     "lines.json": LINES,
@@ -106,6 +108,14 @@ def told(run: Any) -> list[tuple[Any, ...]]:
     return [(user, start.timestamp(), end.timestamp(), visits, spent) for user, start, end, visits, spent in ends]
 
 
+def sizes(data: Any) -> list[int]:
+    """How many rows the session of each row has."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Times with an offset")
+        found = sk.sessionize(data, by="user", at="at", gap="30m")
+    return sorted((found if isinstance(found, pd.DataFrame) else found.to_pandas())["session_rows"])
+
+
 EXPECTED = [("007", 1719820800.0, 1719821400.5, 2, 3), ("7", 1719822000.0, 1719822000.0, 1, 4)]
 
 
@@ -114,6 +124,7 @@ def test_input_refused_every_kind_of_file_is_read(name: str, tmp_path: Path) -> 
     run = plan().run(written(tmp_path / name, CONTENTS[name]))
     assert told(run) == EXPECTED
     assert isinstance(run.table(), pd.DataFrame)
+    assert sizes(tmp_path / name) == [1, 2, 2]
 
 
 @pytest.mark.parametrize("name", [name for name in CONTENTS if name != "a.tsv"])
@@ -123,9 +134,20 @@ def test_input_refused_open_files_and_buffers_tell_their_kind(name: str, tmp_pat
     assert told(run) == EXPECTED
     with written(tmp_path / "no ending", raw).open("rb") as file:
         assert told(plan().run(file)) == EXPECTED
+        file.seek(0)
+        assert sizes(file) == [1, 2, 2]
 
 
-IN_MEMORY: dict[str, tuple[Callable[[Path], Any], type]] = {
+OBJECTS: dict[str, tuple[Callable[[Path], Any], type]] = {
+    "pandas": (lambda _: TABLE.to_pandas(), pd.DataFrame),
+    "pandas with text": (lambda _: pd.DataFrame(ROWS), pd.DataFrame),
+    "pandas with times in the index": (lambda _: TABLE.to_pandas().set_index("at"), pd.DataFrame),
+    "polars": (lambda _: pl.from_arrow(TABLE), pl.DataFrame),
+    "table": (lambda _: TABLE, pa.Table),
+    "folder": (lambda folder: written(folder / "day" / "a.parquet", as_parquet()).parent, pd.DataFrame),
+    "glob": (lambda folder: str(written(folder / "a.parquet", as_parquet()).with_name("*.parquet")), pd.DataFrame),
+    "list of files": (lambda folder: [written(folder / "a.parquet", as_parquet())], pd.DataFrame),
+    "address": (lambda folder: written(folder / "a.parquet", as_parquet()).as_uri(), pd.DataFrame),
     "list of dicts": (lambda _: ROWS, pd.DataFrame),
     "dict of lists": (lambda _: {name: [row[name] for row in ROWS] for name in ROWS[0]}, pd.DataFrame),
     "dict of arrays": (lambda _: dict(zip(TABLE.column_names, TABLE.columns, strict=True)), pd.DataFrame),
@@ -137,12 +159,13 @@ IN_MEMORY: dict[str, tuple[Callable[[Path], Any], type]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(IN_MEMORY))
+@pytest.mark.parametrize("name", list(OBJECTS))
 def test_input_refused_every_object_is_read(name: str, tmp_path: Path) -> None:
-    make, kind = IN_MEMORY[name]
+    make, kind = OBJECTS[name]
     run = plan().run(make(tmp_path))
     assert told(run) == EXPECTED
     assert isinstance(run.table(), kind)
+    assert sizes(make(tmp_path)) == [1, 2, 2]
 
 
 @pytest.mark.parametrize(("frame", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("arrow", pa.Table)])
@@ -176,6 +199,7 @@ def test_keys_that_are_booleans_uuids_dates_and_decimals_become_text() -> None:
         ([2.0, 7.0], [2, 7]),
     ):
         data = {"user": [*values, None], "at": [1, 2, 3], "amount": [1, 1, 1]}
+        assert sk.sessionize(pd.DataFrame(data), "user", "at", "1s", unit="ms")["session_id"].nunique() == 2
         for frame in (data, pd.DataFrame(data), pa.table(data), pl.DataFrame(data, strict=False)):
             if isinstance(frame, pl.DataFrame) and frame["user"].dtype == pl.Object:  # UUIDs, as objects
                 continue
@@ -250,6 +274,7 @@ def test_dates_are_midnight_in_the_zone_of_the_plan(tmp_path: Path) -> None:
         (io.BytesIO(), "there is nothing to read; got the buffer; one with records; after writing to it, seek(0)"),
         (io.BytesIO(b"PK\x03\x04rest"), "a ZIP archive is not read; got the buffer; pandas.read_excel(…) if it is an"),
         (io.BytesIO(b"PAR1 torn"), "the file cannot be read; got"),
+        (pl.LazyFrame(), "column 'user' is not in the data; got no columns"),
         (pl.LazyFrame({"user": [1]}).select(pl.col("nowhere")), "the LazyFrame cannot be collected; got"),
     ],
 )

@@ -6,16 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.environment.java_home import JavaRuntime, find_java, is_accepted, parse_version, use_java
+from tests.optional import SparkSession
 from tests.spark.session import without_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture

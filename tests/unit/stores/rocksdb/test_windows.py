@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from sessionkit.errors import InvalidArgument, StoreMismatch, UnsupportedData
-from sessionkit.stores.contract import Snapshot, StoredWindow
+from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
-from tests.contract.stores_model import OnDisk, Starts, WindowMachine, starts_of
+from tests.contract.stores_model import KafkaRows, OnDisk, Starts, WindowMachine, starts_of
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 from tests.memory import MEMORY
@@ -95,22 +95,6 @@ def test_bounds_are_inclusive(directory: Path, form: str, first: int, last: int,
         assert list(store.fetch("bob", first, last)) == list(store.fetch_all(last, first - 1)) == []
 
 
-@every_form
-def test_one_window(directory: Path, form: str) -> None:
-    with opened(directory, form) as store:
-        assert store.put("ada", 5, [1], 9, opened_by=3, closed_by=8)
-        assert store.fetch_window("ada", 5) == StoredWindow(5, [1], 9, "ada", 3, 8)
-        assert next(store.fetch("ada", 0, 9)) == StoredWindow(5, [1], 9, "ada", 3, 8)
-        for key, start in (("ada", 4), ("bob", 5), ("ada", -1)):
-            assert store.fetch_window(key, start) is None
-        store.put("ada", 5, 2, 10)
-        assert store.fetch_window("ada", 5) == (5, 2, 10, "ada", -1, -1, -1)
-        store.put("ada", 5, None, 11, keep_null=True)
-        assert store.fetch_window("ada", 5) == (5, None, 11, "ada", -1, -1, -1)
-        store.put("ada", 5, None, 11)
-        assert (store.fetch_window("ada", 5), len(store), list(store.all())) == (None, 0, [])
-
-
 # ---- expiry
 
 
@@ -164,23 +148,12 @@ def test_a_read_step_by_step_sees_each_segment_as_it_is_when_it_comes_to_it(dire
         assert starts_of(steps) == [("a", 35)]
 
 
-class KafkaModel:
-    """Kafka's RocksDB window store as a list, in one of its three forms."""
+class KafkaModel(KafkaRows):
+    """Kafka's RocksDB window store, in one of its three forms."""
 
     def __init__(self, retention: int | None, interval: int, form: str) -> None:
-        self.rows: dict[tuple[str, int], int] = {}
-        self.retention, self.interval, self.form, self.observed = retention, interval, form, -1
-
-    def put(self, row: tuple[str, int], value: int | None) -> bool:
-        self.observed = max(self.observed, row[1])
-        behind = 0 if self.retention is None else self.observed - self.retention
-        live = behind // self.interval if behind >= 0 else -(-behind // self.interval)
-        self.rows = {at: v for at, v in self.rows.items() if at[1] // self.interval >= live}
-        if row[1] // self.interval < live:
-            return False
-        self.rows.pop(row, None)
-        self.rows.update({} if value is None else {row: value})
-        return True
+        super().__init__(retention, interval)
+        self.form = form
 
     def reads(self, low: str | None, high: str | None, first: int, last: int, *, everything: bool = False) -> Starts:
         seen = first if self.retention is None else self.observed - self.retention + (self.form == "ordinary")
@@ -304,13 +277,8 @@ def test_what_cannot_be(directory: Path) -> None:
 
 def test_it_shows_itself(directory: Path) -> None:
     with filled(directory, [("b", 5), ("a", 9)], "by time", retention="1m") as store:
-        assert repr(store) == "RocksDBWindowStore('hourly'): 2 windows, kept for 1 min"
-        frame = store.to_pandas()
-        assert frame.columns.tolist() == ["partition", "key", "window_start_ms", "aggregate", "timestamp_ms"]
-        assert frame.to_numpy().tolist() == [[0, "b", 5, "b5", 6], [0, "a", 9, "a9", 10]]
+        assert store.to_pandas().to_numpy().tolist() == [[0, "b", 5, "b5", 6], [0, "a", 9, "a9", 10]]
         shown = store._repr_html_()
-        assert "<td>b</td><td>5</td><td>b5</td><td>6</td>" in shown
         assert "oldest: a window that starts at 1970-01-01 00:00:00.005; newest: a window that starts at" in shown
         # by one later than in the ordinary form
         assert "expires when a window that starts at 1970-01-01 00:01:00.006 is put into partition 0" in shown
-    assert repr(store) == "RocksDBWindowStore('hourly'): closed"

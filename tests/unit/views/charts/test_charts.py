@@ -1,12 +1,10 @@
 """Charts: everything drawn is counted against the trace; nothing overlaps; nothing in the data runs."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +27,7 @@ from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.headings import heading
 from tests.interpreted import fewer
 from tests.kinds import flights_by_route
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.optional import Browser
 
 # of one width, so that places can be worked out in pixels
 

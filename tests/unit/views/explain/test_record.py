@@ -204,12 +204,6 @@ def test_state_of_an_earlier_run() -> None:
     assert run.trace.bounds_before(int(run.trace.window[1]), 1) == (10 * MINUTE, 10 * MINUTE)
 
 
-def test_a_long_or_strange_key_is_shortened() -> None:
-    run = PLAN.count().run(pd.DataFrame({"user": ["x" * 30_000, "a\nb"], "at": [5, 6]}))
-    assert run.explain(offset=0).startswith(f"Record 0 (key {'x' * 30}…{'x' * 29}), event time 5 ms")
-    assert run.explain(offset=1).startswith("Record 1 (key a\\nb), event time 6 ms")
-
-
 @pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=40),

@@ -40,6 +40,12 @@ def database(tmp_path: Path, batches: Batches) -> Iterator[Database]:
     opened.close()
 
 
+def store(database: Database, rows: dict[bytes, bytes | None]) -> None:
+    with database.transaction():
+        database.change(rows)
+        database.write(sync=False)
+
+
 def test_a_new_store_a_commit_and_what_is_left_at_the_end_are_made_sure_of(tmp_path: Path, batches: Batches) -> None:
     """A single change is not: it may wait for the system to write it."""
     with RocksDBSessionStore(name="clicks", directory=tmp_path) as store:
@@ -62,9 +68,7 @@ def test_a_transaction_is_one_batch(database: Database, batches: Batches) -> Non
         database.write(sync=False)
         assert batches == []
     assert batches == [(True, [b"a", b"b"])]
-    with database.transaction():
-        database.change({b"c": b"3"})
-        database.write(sync=False)
+    store(database, {b"c": b"3"})
     assert batches[1:] == [(False, [b"c"])]
 
 
@@ -72,9 +76,7 @@ def test_what_nobody_asks_to_write_goes_with_the_next_batch(database: Database, 
     with database.transaction():
         database.change({b"a": b"1"})
     assert batches == [] and database.get(b"a") == b"1"
-    with database.transaction():
-        database.change({b"b": None})
-        database.write(sync=False)
+    store(database, {b"b": None})
     assert batches == [(False, [b"a", b"b"])]
 
 
@@ -175,14 +177,12 @@ def test_what_was_written_before_is_made_sure_of_when_it_is_closed(tmp_path: Pat
 # ---- rows, with and without changes that wait
 
 
-NINE = {bytes([9, n]): b"%d" % n for n in range(6)}
+NINE: dict[bytes, bytes | None] = {bytes([9, n]): b"%d" % n for n in range(6)}
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_rows_are_those_from_the_first_bound_on_and_before_the_second(database: Database, waits: bool) -> None:
-    with database.transaction():
-        database.change(NINE)
-        database.write(sync=False)
+    store(database, NINE)
     with database.transaction():
         if waits:
             database.change({b"\x09\x02": b"new", b"\x09\x03": None, b"\x08": b"", b"\x09\x05": b"last"})
@@ -206,9 +206,7 @@ def test_it_estimates_how_many_rows_there_are_with_those_that_wait(database: Dat
 
 
 def test_a_dropped_range_has_its_first_bound_and_not_its_second(database: Database) -> None:
-    with database.transaction():
-        database.change(NINE)
-        database.write(sync=False)
+    store(database, NINE)
     with database.transaction():
         database.change({bytes([9, n, 1]): b"waits" for n in range(6)})
         database.drop(b"\x09\x02", b"\x09\x04")
@@ -227,9 +225,7 @@ def test_waiting_rows_at_the_bounds_of_a_dropped_range(database: Database) -> No
 
 def test_a_range_is_dropped_only_where_rows_are_stored(database: Database) -> None:
     """Each one that was slows later reads."""
-    with database.transaction():
-        database.change({b"\x09\x04": b"stored"})
-        database.write(sync=False)
+    store(database, {b"\x09\x04": b"stored"})
     with database.transaction():
         database.change({b"\x09\x02": b"waits"})
         database.drop(b"\x09\x02", b"\x09\x04")
@@ -241,9 +237,7 @@ def test_a_range_is_dropped_only_where_rows_are_stored(database: Database) -> No
 
 
 def test_a_range_that_is_dropped_twice_ends_where_the_last_stored_row_was(database: Database) -> None:
-    with database.transaction():
-        database.change(NINE)
-        database.write(sync=False)
+    store(database, NINE)
     with database.transaction():
         for last in (3, 2, 5, 4):
             database.drop(b"\x09\x01", bytes([9, last]))
@@ -253,9 +247,7 @@ def test_a_range_that_is_dropped_twice_ends_where_the_last_stored_row_was(databa
 
 def test_a_range_is_dropped_once(database: Database) -> None:
     """What is written into it later stays."""
-    with database.transaction():
-        database.change(NINE)
-        database.write(sync=False)
+    store(database, NINE)
     for change in ({}, {b"\x09\x02": b"new"}, {b"\x09\x07": b"other"}):
         with database.transaction():
             if not change:
@@ -281,9 +273,7 @@ def test_a_cursor_goes_from_its_bound_on_or_back_from_before_it(
     database: Database, waits: bool, backward: bool, bound: bytes, found: list[int]
 ) -> None:
     """Through what is stored and what waits as through one."""
-    with database.transaction():
-        database.change({key: value for key, value in NINE.items() if not waits or key[1] % 2})
-        database.write(sync=False)
+    store(database, {key: value for key, value in NINE.items() if not waits or key[1] % 2})
     with database.transaction():
         database.change({key: value for key, value in NINE.items() if waits and key[1] != 3})
         cursor = database.cursor(backward=backward)
