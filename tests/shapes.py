@@ -34,7 +34,7 @@ CAUSES = {
     "servers_mixed": "seem to be mixed in one stream",
     "shuffled": "in no order of time",
 }
-HONEST = ("late_now_and_then", "late_at_random", "project_history", "offline_devices")
+HONEST = ("late_now_and_then", "late_at_random", "project_history", "rebased_commits", "offline_devices")
 
 
 def plan_of_shape(grace: Any = "0s", *, gap: Any = "30m", **source: Any) -> sk.Plan:
@@ -230,6 +230,16 @@ def project_history() -> pd.DataFrame:
     waited = np.where(rng.random(3_000) < 0.5, 0, rng.lognormal(np.log(12 * HOUR), 1.8, 3_000)).astype(np.int64)
     authors = rng.zipf(1.6, 3_000) % 80
     return records([f"author {number}" for number in authors], merged - waited)
+
+
+@shape
+def rebased_commits() -> pd.DataFrame:
+    """The files of commits, oldest commit first: a commit is a key with one time, which a rebase leaves as it was."""
+    rng = np.random.default_rng(17)
+    committed = START + np.cumsum(rng.exponential(5 * HOUR, 900)).astype(np.int64)
+    authored = committed - np.where(rng.random(900) < 0.2, rng.integers(HOUR, 40 * HOUR, 900), 0)
+    files = rng.integers(1, 12, 900)
+    return records(np.repeat([f"commit {number}" for number in range(900)], files), np.repeat(authored, files))
 
 
 # ---- nothing is lost

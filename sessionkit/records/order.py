@@ -221,7 +221,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
     if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):
         why = "the newest row stands first"
-    elif _stands_key_by_key(stream):
+    elif _stands_key_by_key(stream) and (trend < 0.9 or _keys_are_long(stream)):
         keys = np.count_nonzero(np.bincount(stream.keys))
         by = shorten(", ".join(stream.source.keys))
         why = f"the {keys:,} keys stand one after another, as in a table sorted by {by}"
@@ -250,6 +250,15 @@ def _stands_key_by_key(stream: _Stream) -> bool:
     if not 2 <= keys <= len(stream.keys) / 2 or pieces > 1.1 * keys:
         return False
     return 4 * stream.late_within(stream.keys, len(stream.batch.keys)) <= stream.late_count
+
+
+def _keys_are_long(stream: _Stream) -> bool:
+    """True if late records are behind by less than the rows of their key span, not short keys behind as a whole."""
+    begins, times = np.diff(stream.keys, prepend=-1) != 0, stream.times
+    starts = np.flatnonzero(begins)
+    spans = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
+    behind = np.maximum.accumulate(times) - times
+    return bool(np.median(spans[np.cumsum(begins) - 1][stream.late]) >= np.median(behind[stream.late]))
 
 
 def _histories(stream: _Stream) -> list[int]:
