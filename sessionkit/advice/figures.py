@@ -184,7 +184,7 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     worse = "drops no more records, leaves no more sessions apart" if is_cut else "drops no more records"
     said = [f"a mark is a setting, an exact run; hollow and grey: another one {worse} and waits no longer"]
     dropped = [cell.dropped_share for cell in sweep.cells if cell.dropped]
-    named = {share: said for share, said in SHARES.items() if share > nothing}
+    named = {share: said for share, said in SHARES.items() if share > 2 * nothing}
     if not dropped:
         said.append(f"no setting drops a record{'' if is_cut else ', so the shortest wait is the best'}")
     elif not any(min(dropped) <= share <= max(dropped) for share in named):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
 import zlib
 from dataclasses import dataclass
@@ -151,6 +152,10 @@ def _unsupported(value: Any) -> UnsupportedData:
         "None, bool, int of 64 bits, float, str, bytes, or a list, tuple or dict with str keys of these, at most "
         f"{OWN_DEPTH} in each other and 1 GiB; this aggregation has no encode= and decode= for other types"
     )
+    if isinstance(value, dt.date | dt.timedelta):
+        want = (
+            'times as integers: a column made by df["at"].astype("int64"), or an aggregation with encode= and decode='
+        )
     got = "an integer beyond 64 bits" if type(value) is int else shorten(f"{type(value).__name__}: {_shown(value)}")
     return UnsupportedData(problem("an aggregate cannot be written to a store on disk", got, want))
 

@@ -89,6 +89,12 @@ _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _MOST_TICKS = 6  # with their offsets, in a picture of the least width
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
+# times of day, with the date below the first and where it changes; plotly's own form is wider than a tick
+_STOPS = [
+    {"dtickrange": [None, 999], "value": "%H:%M:%S.%L\n%Y-%m-%d"},
+    {"dtickrange": [1_000, MINUTE - 1], "value": "%H:%M:%S\n%Y-%m-%d"},
+    {"dtickrange": [MINUTE, DAY - 1], "value": "%H:%M\n%Y-%m-%d"},
+]
 _MOST_NAMES = 4  # of lines
 _TIME = re.compile(r"(\d\d:\d\d)(:\d\d)(\.\d+)?([+-].+)?")
 
@@ -126,8 +132,8 @@ class TimeAxis:
     def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
         """Settings of the x axis that shows this span and nothing beyond it."""
         low, high = self.at([low_ms, high_ms])
-        kind = "date" if self.is_date else "linear"
-        return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
+        kind = {"type": "date", "tickangle": 0, "tickformatstops": _STOPS} if self.is_date else {"type": "linear"}
+        return {**kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
 def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:

@@ -285,14 +285,16 @@ def test_a_picture_does_not_carry_the_template_of_plotly() -> None:
 
 
 def test_one_dropped_record_is_not_drawn_as_none() -> None:
-    at = [0, 10_000, *range(10_000, 30_000)]
-    frame = pd.DataFrame({"key": ["a"] * len(at), "at": [*at[:2], 5_000, *at[3:]]})
+    at = [0, 10_000, 1_000, *[5_000] * 12, *range(10_000, 47_000)]
+    frame = pd.DataFrame({"key": ["a"] * len(at), "at": at})
     plan = sk.group_by_key("key", timestamp="at", unit="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1_000, grace=0)).count()
-    swept = sk.sweep(plan, frame, inactivity_gap=["1s"], grace_ms=[0, 60_000])
-    assert [cell.dropped for cell in swept.cells] == [1, 0]
-    one, none = (y for trace in swept.pareto().data if trace.mode == "markers" for y in trace.y)
+    swept = sk.sweep(plan, frame, inactivity_gap=["1s"], grace_ms=[0, 5_000, 60_000])
+    assert [cell.dropped for cell in swept.cells] == [13, 1, 0]
+    _, one, none = (y for trace in swept.pareto().data if trace.mode == "markers" for y in trace.y)
     assert none <= one / 2
+    places = swept.pareto().layout.yaxis.tickvals
+    assert places[0] == none and min(places[1:]) > 2 * none, "their names would lie over each other"
 
 
 def test_a_heat_map_has_two_sides() -> None:

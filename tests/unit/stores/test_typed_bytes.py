@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,11 @@ ITSELF.append(ITSELF)
 DEEP: Any = 1
 for _ in range(MAX_DEPTH + 1):
     DEEP = [DEEP]
+
+
+def test_times_have_no_bytes_and_their_refusal_names_the_way() -> None:
+    with pytest.raises(UnsupportedData, match=r'times as integers: a column made by df\["at"\].astype\("int64"\)'):
+        pack_value(pd.Timestamp("2026-03-02", tz="UTC"))
 
 
 @pytest.mark.parametrize(
