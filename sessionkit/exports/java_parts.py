@@ -48,7 +48,7 @@ JSON = """
             Serdes.serdeFrom((topic, row) -> written(row), (topic, bytes) -> parsed(bytes));
 """
 
-_SERDE = """
+SERDE = """
     private static byte[] written(final JsonNode row) {
         try {
             return row == null ? null : JSON.writeValueAsBytes(row);
@@ -74,7 +74,7 @@ _SERDE = """
 """
 
 # How a column is read, by whether a name has dots.
-_COLUMN = {
+COLUMN = {
     False: """
     private static JsonNode column(final JsonNode row, final String name) {
         final JsonNode value = row == null ? null : row.get(name);
@@ -234,11 +234,6 @@ COMBINERS = {
     }
 """,
 }
-
-
-def serde(has_dots: bool) -> str:
-    """How rows are written and read, and their columns, of which some have dots in their names or none has."""
-    return _SERDE + _COLUMN[has_dots]
 
 
 def suppress_call(suppression: Suppression | None) -> str:
