@@ -59,8 +59,11 @@ class Replay:
 
     def run(self, windows: WindowKind, *, keep_trace: bool = False) -> Outcome:
         """What these windows make of the records, without aggregations."""
+        with_null = windows.takes_null_values
+        if with_null not in self._batches:
+            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
         limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
-        return run_kernel(windows, {}, self._batch_for(windows), **limits)
+        return run_kernel(windows, {}, self._batches[with_null], **limits)
 
     def late(self, windows: WindowKind) -> int:
         """How many records count in no window."""
@@ -84,12 +87,6 @@ class Replay:
     def _apart(self, plan: Plan, grace_ms: int) -> Apart:
         windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
         return sessions_apart(self.run(windows, keep_trace=True), windows)
-
-    def _batch_for(self, windows: WindowKind) -> RecordBatch:
-        with_null = windows.takes_null_values
-        if with_null not in self._batches:
-            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
-        return self._batches[with_null]
 
 
 ROUND_MS = (
