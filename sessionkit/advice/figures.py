@@ -183,8 +183,8 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     all_waits = np.unique([cell.delay_ms for cell in sweep.cells])
     low, high = int(all_waits[0]), int(all_waits[-1])
     is_log, pad = low > 0 and high >= 20 * low, max(high - low, 1_000) * 0.04  # a little more on either side
-    ends = (low / (high / low) ** 0.04, high * (high / low) ** 0.04) if is_log else (low - pad, high + pad)
-    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(*ends, logarithmic=is_log))
+    begin, end = (low / (high / low) ** 0.04, high * (high / low) ** 0.04) if is_log else (low - pad, high + pad)
+    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(begin, end, logarithmic=is_log))
     ticks = {"tickvals": [nothing, *named], "ticktext": ["none", *named.values()]}
     figure.update_yaxes(title=axis_title("records dropped", colours), type="log", **ticks)
     return figure

@@ -120,18 +120,11 @@ def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) 
 
 def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any]:
     words = {"size": 12, "color": colours.mute}
-    place = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": SCALE_AT / height,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 0,
-    }
+    place = {"x": 0, "xanchor": "left", "xpad": 0, "y": SCALE_AT / height, "yanchor": "top", "ypad": 0}
     ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
     title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
-    return {**place, "len": 0.42, "thickness": 10, "outlinewidth": 0, "title": title, "tickfont": words, **ticks}
+    look = {"orientation": "h", "len": 0.42, "thickness": 10, "outlinewidth": 0, "tickfont": words}
+    return {**place, **look, "title": title, **ticks}
 
 
 def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:

@@ -190,14 +190,8 @@ def _now(scene: EmissionScene) -> dict[str, Any]:
     x, half, high = scene.axis.at([scene.now_x, scene.now_x - COLUMN // 2, scene.x_range_ms[1]])
     tall = {"y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
     if scene.is_by_arrival:
-        return {
-            "type": "rect",
-            "x0": half,
-            "x1": high,
-            "fillcolor": scene.colours.territory,
-            "line": {"width": 0},
-            **tall,
-        }
+        area = {"fillcolor": scene.colours.territory, "line": {"width": 0}}
+        return {"type": "rect", "x0": half, "x1": high, **area, **tall}
     line = {"width": 1.6, "color": scene.colours.stream, "dash": "dash"}
     return {"type": "line", "x0": x, "x1": x, "line": line, **tall}
 

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.text import plural
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, marks
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.lanes.marks import Kind, clocks, ground
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Rows
+from sessionkit.views.scenes.key_rows import Rows, T_co
 from sessionkit.views.scenes.scene import Lanes, usual_pitch
 from sessionkit.views.scenes.session_scene import SessionLanes
 from sessionkit.views.scenes.window_scene import WindowLanes
@@ -42,7 +44,7 @@ def has_too_many(board: Board[Any], window_records: int, most: int | None = None
     return len(board.records) + window_records * len(board.windows) > most
 
 
-class Density(Lanes):
+class Density(Lanes[T_co]):
     """What all lanes of density have in common: no bars, and so no words for them."""
 
     @property
@@ -67,12 +69,12 @@ class Density(Lanes):
 
 
 @dataclass(frozen=True)
-class SessionDensity(Density, SessionLanes):
+class SessionDensity(Density[SessionTrace], SessionLanes):
     """Sessions too many to draw each of them."""
 
 
 @dataclass(frozen=True)
-class WindowDensity(Density, WindowLanes):
+class WindowDensity(Density[WindowTrace], WindowLanes):
     """Time or sliding windows too many to draw each of them."""
 
     @property

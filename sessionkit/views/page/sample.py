@@ -130,7 +130,7 @@ def _stretch(trace: Trace, own: npt.NDArray[np.intp], size: int, reach_ms: int) 
 
 def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     """Refuses a run whose decisions the page's engine cannot make again."""
-    what, want = f"{call} cannot recompute this run in the browser", ""
+    what = f"{call} cannot recompute this run in the browser"
     parameters = windows.arguments()[1]
     if type(windows) not in (SessionWindows, TimeWindows):
         want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw sliding ones"
@@ -138,16 +138,12 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     if not windows.is_ever_closed:
         raise NotBuilt(problem(what, windows.code(), "windows with a grace: what never closes has no price to show"))
     if run.deployed is not None:
-        raise NotBuilt(
-            problem(what, "a run with a deployment", "plan.run(data) without one, whose rules the page knows")
-        )
+        want = "plan.run(data) without one, whose rules the page knows"
+        raise NotBuilt(problem(what, "a run with a deployment", want))
     trace: Trace = run.trace
     if trace.batch.idle is not None:
-        got, want = (
-            f"a plan with idle_after= ({idle_rule(trace.batch)})",
-            "a plan without it; the page moves by records",
-        )
-        raise NotBuilt(problem(what, got, want))
+        got = f"a plan with idle_after= ({idle_rule(trace.batch)})"
+        raise NotBuilt(problem(what, got, "a plan without it; the page moves by records"))
     if trace.window_columns.loaded_count or bool((trace.first_stream_time_ms >= 0).any()):
         want = "a run of all records without a store; the page does not hold what the store had"
         raise NotBuilt(problem(what, "a run that goes on from what a store held", want))

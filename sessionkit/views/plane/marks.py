@@ -74,8 +74,7 @@ def territory(scene: Plane) -> Drawn:
         beyond = low - (high - low)
         kept = [max(ms, beyond) for ms in line.x_ms if ms is not None]
         heights = [y for y in line.y if y is not None]
-        around = [heights[-1], heights[0]]
-        behind.add([beyond, *kept, beyond, beyond], [heights[0], *heights, *around])
+        behind.add([beyond, *kept, beyond, beyond], [heights[0], *heights, heights[-1], heights[0]])
     fill = scene.colours.territory
     return lines(scene.axis, behind, "closed territory", {"width": 0}, fillcolor=fill, legendrank=60)
 
@@ -142,7 +141,11 @@ def other_keys(scene: Plane) -> Drawn:
     is_seen = (decision <= LATE) | ((decision == TICK) & timed)
     other = scene.rows[(batch.key[scene.rows] != scene.history.key) & is_seen]
     dots = {"size": 6 if mark_size(scene) > 9 else 4, "color": scene.colours.other, "line": {"width": 0}}
-    return points(scene, other, "other keys move stream time, too", 70, _other_words(scene, other), **dots)
+    keys = [batch.key_at(row) for row in other.tolist()]
+    names = ["none" if key is None else escape_label(key) for key in keys]
+    told = zip(names, batch.offset[other].tolist(), batch.timestamp_ms[other].tolist(), strict=True)
+    words = [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in told]
+    return points(scene, other, "other keys move stream time, too", 70, words, **dots)
 
 
 def cap_middles(scene: Plane) -> Drawn:
@@ -156,14 +159,6 @@ def cap_middles(scene: Plane) -> Drawn:
     height = scene.y(np.array([cap.at for cap in scene.caps], np.int64))
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
     return marks(scene.axis, middles, height, words, "closure", has_many(scene), marker=marker, showlegend=False)
-
-
-def _other_words(scene: Plane, records: Rows) -> list[str]:
-    batch = scene.trace.batch
-    keys = [batch.key_at(row) for row in records.tolist()]
-    names = ["none" if key is None else escape_label(key) for key in keys]
-    told = zip(names, batch.offset[records].tolist(), batch.timestamp_ms[records].tolist(), strict=True)
-    return [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in told]
 
 
 # ---- words
@@ -193,10 +188,8 @@ def _left_out(scene: Plane) -> list[str]:
         return ["no record arrived in this partition during the run"]
     if len(rows) < len(everything):
         offset = trace.batch.offset
-        notes.append(
-            f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
-            f" {offset[everything[-1]]:,} (first=, last= show others)"
-        )
+        shown, whole = (f"{offset[each[0]]:,} to {offset[each[-1]]:,}" for each in (rows, everything))
+        notes.append(f"shown: offsets {shown} of {whole} (first=, last= show others)")
     idle = trace.decision[rows] == IDLE
     left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + int(not idle[0]) - int((~idle).sum())
     if left_out:
@@ -217,9 +210,8 @@ def _left_out(scene: Plane) -> list[str]:
         notes.append(here)
     without_place = int((trace.decision[history.own] > LATE).sum())
     if without_place:
-        notes.append(
-            f"{without_place:,} of the dropped records are not drawn: they have no usable time, or came a second time"
-        )
+        why = "they have no usable time, or came a second time"
+        notes.append(f"{without_place:,} of the dropped records are not drawn: {why}")
     return notes
 
 

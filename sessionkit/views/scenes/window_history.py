@@ -18,10 +18,8 @@ Ends: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class WindowHistory(KeyRows):
+class WindowHistory(KeyRows[WindowTrace]):
     """The records and the time or sliding windows of one key in one partition of a trace."""
-
-    trace: WindowTrace
 
     @property
     def wait_ms(self) -> int:

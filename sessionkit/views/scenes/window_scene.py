@@ -43,14 +43,10 @@ def result_notes(windows: WindowKind) -> list[str]:
 
 
 @dataclass(frozen=True)
-class WindowPlane(Plane):
+class WindowPlane(Plane[WindowTrace]):
     """What a plane of time or sliding windows shows."""
 
     history: WindowHistory
-
-    @property
-    def trace(self) -> WindowTrace:
-        return self.history.trace
 
     @cached_property
     def _all_lives(self) -> list[Life]:
@@ -181,14 +177,8 @@ class WindowPlane(Plane):
 
 
 @dataclass(frozen=True)
-class WindowLanes(Lanes):
+class WindowLanes(Lanes[WindowTrace]):
     """What the lanes of time or sliding windows show: drops, below them bars in sub-lanes, below those the records."""
-
-    board: Board[WindowTrace]
-
-    @property
-    def trace(self) -> WindowTrace:
-        return self.board.trace
 
     @cached_property
     def _by_height(self) -> list[Rows]:
@@ -269,7 +259,7 @@ class WindowLanes(Lanes):
         room = max((high - low) // 28, 1)
         return low - room, high + room
 
-    def counted(self, board: Board[WindowTrace]) -> list[str]:
+    def counted(self, board: Board) -> list[str]:
         late, accepted = self.trace.late_for_some, self.trace.accepted
         partly = len(board.of(late & accepted))
         words = [plural(len(board.windows), "window")]
