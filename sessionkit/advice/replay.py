@@ -110,12 +110,9 @@ def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
         0
     """
     replay = data if isinstance(data, Replay) else Replay.of(plan, data)
-
-    def keeps_all(grace_ms: int) -> bool:
-        return not replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows)
-
     steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
-    return steps[min(bisect_left(steps, True, key=keeps_all), len(steps) - 1)]
+    enough = bisect_left(steps, True, key=lambda ms: not replay.late(plan.with_windows(grace_ms=ms)._complete_windows))
+    return steps[min(enough, len(steps) - 1)]
 
 
 def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int] | None = None) -> list[str]:

@@ -48,11 +48,6 @@ class Valley:
     is_rare: bool = False
 
     @property
-    def parts_visits(self) -> bool:
-        """True if what is longer lasts a minute or more: of an empty valley the length behind it counts."""
-        return (self.gap_ms if self.empty_ms is None else self.empty_ms[1]) >= BURST_MS
-
-    @property
     def clearness(self) -> tuple[bool, float, float]:
         """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty, or a rare one."""
         shorter, longer = self.empty_ms or (1, 1)
@@ -152,7 +147,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
         valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
-    visits = [valley for valley in clear if valley.parts_visits]
+    longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
+    visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]
     best = max(visits, key=lambda valley: valley.clearness, default=None)
     bursts = [valley for valley in clear if valley.gap_ms < BURST_MS and valley is not best]
     return GapSuggestion(

@@ -106,15 +106,11 @@ _ORDER = (
     "first, last and collect: HOP takes their values in no fixed order, as it adds up slices of one advance; other "
     "windows take them in the order of processing, which is the topic's order only within a partition."
 )
+_NEAREST = "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row"
 FLINK: Target[_Windows, _Aggregate] = Target(
     system="Flink SQL",
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
-    missing={
-        SlidingWindows: (
-            "sliding windows",
-            "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row",
-        )
-    },
+    missing={SlidingWindows: ("sliding windows", _NEAREST)},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)", lambda result: "BIGINT"),
         "first": _Aggregate(_values, outer=lambda name: f"{name}[1]", difference=_ORDER),

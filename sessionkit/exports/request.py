@@ -24,12 +24,8 @@ TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "b
 KeyType = Literal["string", "bigint", "bytes"]
 TimestampIn = Literal["column", "record"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_READ_AS = {
-    "bigint": "integers of 64 bits",
-    "double": "numbers of 64-bit floating point",
-    "string": "texts",
-    "boolean": "true or false",
-}
+_READ_AS = {"bigint": "integers of 64 bits", "double": "numbers of 64-bit floating point"}
+_READ_AS |= {"string": "texts", "boolean": "true or false"}
 # Room for stream time to jump where only finals are sent; Kafka's own changelogs keep a day more, too.
 JUMP_MS = DAY
 

@@ -130,7 +130,10 @@ def page(findings: Findings) -> str:
             parts.append(pictures(run))
         drops = [_grace_curve(findings), _drop_table(findings, run)] if len(run.trace.dropped_at) else ["<p>None.</p>"]
         parts += [section("Dropped records", *drops), _losers(findings, run)]
-    parts.append(_code(findings))
+    code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
+    said = "<p>The same plan runs in a notebook and on all of the data on Spark.</p>"
+    beside = link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on")
+    parts.append(section("The plan", said, f"<pre tabindex='0'>{escape_html(code)}</pre>", beside))
     css, js = f"{read_asset('report/report.css')}{style()}", script()
     return whole_page(title, css, js, "".join(parts))
 
@@ -177,16 +180,6 @@ def _tiles(findings: Findings) -> str:
         cells.append((drops, "drops", DROPS_OF_WINDOWS))
     bad = [*(["dropped"] if dropped else []), *([counted("drops", drops)] if drops else [])]
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
-
-
-def _code(findings: Findings) -> str:
-    code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
-    return section(
-        "The plan",
-        "<p>The same plan runs in a notebook and on all of the data on Spark.</p>",
-        f"<pre tabindex='0'>{escape_html(code)}</pre>",
-        link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on"),
-    )
 
 
 # ---- pictures of a report, with the sliders that move them

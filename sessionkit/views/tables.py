@@ -87,18 +87,14 @@ def sent_count(outcome: Outcome, strategy: str) -> int:
 
 def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
     """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
-    return _shown_keys(outcome, len(codes)).take(arrow_array(codes))
-
-
-def _shown_keys(outcome: Outcome, rows: int) -> pa.Array:
-    return outcome.batch.form.distinct(outcome.keys, rows)
+    return outcome.batch.form.distinct(outcome.keys, len(codes)).take(arrow_array(codes))
 
 
 def whole_table(outcome: Outcome) -> dict[str, Column]:
     """The table of a run; of one in bands in pieces, which are not copied to be one."""
     if outcome.finished is None:
         return window_table(outcome, table_rows(outcome))
-    keys, numbers = _shown_keys(outcome, outcome.result_count), outcome.batch.partitions
+    keys, numbers = outcome.batch.form.distinct(outcome.keys, outcome.result_count), outcome.batch.partitions
     longest = max(len(band.key) for band in outcome.finished)
 
     @cache

@@ -112,15 +112,10 @@ def _marks(scene: EmissionScene, what: str) -> Drawn:
     edge = {"width": 2.4, "color": colour} if is_low else {"width": 1, "color": scene.colours.background}
     # over stream time a retraction stands below its lane's answers: it is of the same moment as one
     down = BODY if is_low and not scene.is_by_arrival else 0
-    return marks(
-        scene.axis,
-        [scene.mark_x(row) for row, _ in shown],
-        [scene.y(lane) - down for _, lane in shown],
-        [_hover(scene, row, lane) for row, lane in shown],
-        kind.name,
-        gl=False,
-        marker={"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge},
-    )
+    x_ms, y = [scene.mark_x(row) for row, _ in shown], [scene.y(lane) - down for _, lane in shown]
+    said = [_hover(scene, row, lane) for row, lane in shown]
+    marker = {"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge}
+    return marks(scene.axis, x_ms, y, said, kind.name, gl=False, marker=marker)
 
 
 def _hover(scene: EmissionScene, row: int, lane: int) -> str:

@@ -29,7 +29,9 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     at, columns = clock(trace), trace.window_columns
     bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
-    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {_size(trace, row)}."]
+    size = plural(trace.size_of(row), "record")
+    size += " and what it held before this run" if row < columns.loaded_count else ""
+    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {size}."]
     if row >= columns.loaded_count:
         words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
     words += HISTORY[type(trace)](trace, windows, row, at)
@@ -59,11 +61,6 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
             want = f"the nearest of this key starts at {nearest}; run.table() has them all"
         raise UnknownRecord(problem("the run has no such window", got, want))
     return int(rows[-1])
-
-
-def _size(trace: Trace, row: int) -> str:
-    had = " and what it held before this run" if row < trace.window_columns.loaded_count else ""
-    return f"{plural(trace.size_of(row), 'record')}{had}"
 
 
 def _where(trace: Trace, row: int, then: str = "") -> str:

@@ -168,14 +168,9 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
     columns, told = record_columns(trace, chosen)
     results = result_columns(run.plan._aggregations, run._outcome.batch.values, chosen)
     layout, data = packed({**columns, **results.columns})
-    return {
-        "layout": layout,
-        "data": data,
-        "told": told,
-        "lengths": lengths_of(windows, getattr(trace, "retention_ms", 0)),
-        "results": results.named,
-        "leftOut": results.left_out,
-    }
+    lengths = lengths_of(windows, getattr(trace, "retention_ms", 0))
+    records = {"layout": layout, "data": data, "told": told, "lengths": lengths}
+    return {**records, "results": results.named, "leftOut": results.left_out}
 
 
 SCRIPTS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +61,6 @@ def sample(
     if most_records < 1:
         raise InvalidArgument(problem("most_records is a number of records", most_records, "1 or more"))
     key, count = trace.batch.key, len(trace.keys)
-    ordered = partial(_by_name, trace) if by_name else np.sort
     cut = None
     if keys is not None:
         chosen = np.unique(np.array([code_of_key(trace.keys, each) for each in keys], np.intp))
@@ -85,12 +83,9 @@ def sample(
             own, chosen, cut = np.flatnonzero(key == first), np.append(drawn, first), first
             stretch = own[_stretch(trace, own, most_records - int(records[drawn].sum()), reach_ms)]
             rows = np.sort(np.append(_of_keys(key, drawn, count), stretch))
-    return Sample(rows, ordered(chosen), count, trace.record_count, keys is not None, cut)
-
-
-def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    names = trace.keys.to_pylist()
-    return np.array(sorted(codes.tolist(), key=names.__getitem__), np.intp)
+    order = trace.keys.to_pylist().__getitem__ if by_name else None
+    codes = np.array(sorted(chosen.tolist(), key=order), np.intp)
+    return Sample(rows, codes, count, trace.record_count, keys is not None, cut)
 
 
 def _of_keys(key: npt.NDArray[np.int32], chosen: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:

@@ -34,15 +34,8 @@ _FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood 
 _STEPS_OF_THE_LINE = 30  # on its way over the wait
 _MARGIN_ROWS = 3
 # what makes a stretch worth showing: for the first of its kind, and once more shared by so many of them
-_WORTH = {
-    "drops": (8.0, 4),
-    "merges": (8.0, 4),
-    "reopened": (8.0, 4),
-    "partly_late": (8.0, 4),
-    "late_but_kept": (4.0, 4),
-    "closes": (3.0, 4),
-    "kept": (8.0, 40),
-}
+_WORTH = dict.fromkeys(("drops", "merges", "reopened", "partly_late"), (8.0, 4))
+_WORTH |= {"late_but_kept": (4.0, 4), "closes": (3.0, 4), "kept": (8.0, 40)}
 _CUT_WINDOW_COST = 5.0
 _LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
 

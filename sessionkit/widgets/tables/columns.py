@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +147,7 @@ def table_columns(columns: Mapping[str, Any], form: ResultForm, timezone: str) -
 def _column(name: str, values: Any, has_dates: bool, timezone: str, *, is_key: bool = False) -> TableColumn:
     values = values if _is_objects(values) else as_arrow(values)
     if name in TIMES and not is_key:
-        read = _time_reader(timezone) if has_dates else _length_reader
+        read = partial(_time_reader, timezone) if has_dates else _length_reader
         show = (lambda each: show_time(each.as_py(), timezone)) if has_dates else _said_length
         return TableColumn(TIMES[name].replace("_", " "), values, "time" if has_dates else "length", show, read)
     if name in LENGTHS and not is_key:
@@ -208,20 +208,16 @@ def _length_reader(text: str, is_upper: bool) -> int:
     return int(text) if text.strip().isdecimal() else duration_ms(text, "a bound")
 
 
-def _time_reader(timezone: str) -> Callable[[str, bool], int]:
-    def read(text: str, is_upper: bool) -> int:
-        text = text.strip()
-        if text.isdecimal() and len(text) > 8:
-            return int(text)
-        try:
-            day = dt.date.fromisoformat(text)
-        except ValueError:
-            return moment_ms(text, "a bound", timezone)
-        # "to 4 July" means with all of that day
-        next_day = day + dt.timedelta(1)
-        return moment_ms(next_day, "a bound", timezone) - 1 if is_upper else moment_ms(day, "a bound", timezone)
-
-    return read
+def _time_reader(timezone: str, text: str, is_upper: bool) -> int:
+    text = text.strip()
+    if text.isdecimal() and len(text) > 8:
+        return int(text)
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        return moment_ms(text, "a bound", timezone)
+    # "to 4 July" means with all of that day
+    return moment_ms(day + dt.timedelta(is_upper), "a bound", timezone) - is_upper
 
 
 def _plain(each: pa.Scalar) -> Any:
