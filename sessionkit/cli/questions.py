@@ -9,7 +9,7 @@ import typer
 
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import open_file, with_windows
-from sessionkit.cli.saying import say, silent, steps, with_options
+from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def audit(
 def _audited(reading: of.Reading, windows: of.Windows, emit: Any, deployment: Deployment) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
-    with steps(3, silent) as step:
+    with steps(3) as step:
         step("reading the records")
         opened = open_file(reading)
         plan, remarks = with_windows(opened, windows)

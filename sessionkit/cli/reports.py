@@ -12,7 +12,7 @@ import typer
 from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
-from sessionkit.cli.saying import say, silent, steps, with_options
+from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
@@ -141,7 +141,7 @@ def sessionize(
 
     if out is not None:
         check_free(out, overwrite=overwrite)
-    with steps(3, silent) as step:
+    with steps(3) as step:
         step("reading the rows")
         by, at = list(reading.keys), reading.timestamp
         table, remarks = read_file(reading.file, None, by, **reading.text)

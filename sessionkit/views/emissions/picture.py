@@ -103,7 +103,7 @@ def _caps(scene: EmissionScene) -> Drawn:
     name = "closed: no message says so" if is_update else "closed, but nothing went out"
     look = {"symbol": "line-ns", "size": 14, "line": {"width": 4, "color": scene.colours.ink}}
     x_ms = [int(scene.x(at)) for _, at in shown]
-    return marks(scene.axis, x_ms, [scene.y(lane) for lane, _ in shown], said, name, gl=False, marker=look)
+    return marks(scene.axis, x_ms, [scene.y(lane) for lane, _ in shown], said, name, marker=look)
 
 
 def _marks(scene: EmissionScene, what: str) -> Drawn:
@@ -115,7 +115,7 @@ def _marks(scene: EmissionScene, what: str) -> Drawn:
     x_ms, y = [scene.mark_x(row) for row, _ in shown], [scene.y(lane) - down for _, lane in shown]
     said = [_hover(scene, row, lane) for row, lane in shown]
     marker = {"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge}
-    return marks(scene.axis, x_ms, y, said, kind.name, gl=False, marker=marker)
+    return marks(scene.axis, x_ms, y, said, kind.name, marker=marker)
 
 
 def _hover(scene: EmissionScene, row: int, lane: int) -> str:

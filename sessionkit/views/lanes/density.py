@@ -6,7 +6,6 @@ A drop, a bridge or a rescue always has a mark: one of each kind for a few pixel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,12 +67,10 @@ class Density(Lanes[T_co]):
         ]
 
 
-@dataclass(frozen=True)
 class SessionDensity(Density[SessionTrace], SessionLanes):
     """Sessions too many to draw each of them."""
 
 
-@dataclass(frozen=True)
 class WindowDensity(Density[WindowTrace], WindowLanes):
     """Time or sliding windows too many to draw each of them."""
 
@@ -183,5 +180,5 @@ def _marks_of(scene: Lanes, kind: Kind, found: Cells) -> Drawn:
     rim = {"width": 0.8, "color": scene.colours.background}
     marker = {**kind.marker, "size": 8, "line": rim}
     heights = (height + _LIFTS[kind.marker["symbol"]]).tolist()
-    drawn = marks(scene.axis, at_ms, heights, words, name, gl=False, marker=marker, legendrank=kind.rank)
+    drawn = marks(scene.axis, at_ms, heights, words, name, marker=marker, legendrank=kind.rank)
     return {**drawn, "customdata": count.tolist()}

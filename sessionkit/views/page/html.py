@@ -194,9 +194,8 @@ class Page:
         check_can_be_a_page(run, windows, call)
         trace: Trace = run.trace
         eventful = run.most_eventful_key() if len(trace.keys) else None
-        self._run, self._trace, self._hidden = run, trace, hide_keys
-        reach_ms = windows.reach_ms
-        self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys, reach_ms=reach_ms)
+        self._run, self._trace, self._hidden, by_name = run, trace, hide_keys, not hide_keys
+        self.sample = sample(trace, keys, most_records, eventful, by_name=by_name, reach_ms=windows.reach_ms)
         self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
         self._eventful = -1 if eventful is None else code_of_key(trace.keys, eventful)
         self._engine = engine_data(run, trace, windows, self.sample)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks, rim_width
+from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import Rows, partition_counts
@@ -116,7 +116,7 @@ def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], 
     rows = np.array(y) * _RIM_ROWS // len(scene.rows)
     width = rim_width(1.6 if mark_size(scene) > 9 else 1.1, at_ms, scene.x_range_ms, rows)
     marker["line"] = {"width": width, "color": scene.colours.background, **marker.get("line", {})}
-    return marks(scene.axis, at_ms, y, words, name, has_many(scene), marker=marker, legendrank=rank)
+    return marks(scene.axis, at_ms, y, words, name, len(scene.rows), marker=marker, legendrank=rank)
 
 
 def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list[str]]) -> list[Drawn]:
@@ -127,11 +127,6 @@ def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list
         marker = {"size": size + larger, "symbol": symbol, "color": getattr(scene.colours, colour), "line": line or {}}
         found.append(points(scene, here, name, rank, words(here), **marker))
     return [*found, cap_middles(scene)]
-
-
-def has_many(scene: Plane) -> bool:
-    """True if the records are too many for SVG."""
-    return len(scene.rows) > MOST_SVG_POINTS
 
 
 def other_keys(scene: Plane) -> Drawn:
@@ -158,7 +153,7 @@ def cap_middles(scene: Plane) -> Drawn:
     ]
     height = scene.y(np.array([cap.at for cap in scene.caps], np.int64))
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    return marks(scene.axis, middles, height, words, "closure", has_many(scene), marker=marker, showlegend=False)
+    return marks(scene.axis, middles, height, words, "closure", len(scene.rows), marker=marker, showlegend=False)
 
 
 # ---- words

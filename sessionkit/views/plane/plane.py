@@ -40,7 +40,6 @@ from sessionkit.views.plane.marks import (
     Spoken,
     caps,
     clocks,
-    has_many,
     kept_though_late,
     labels,
     offsets,
@@ -103,8 +102,8 @@ def _missed_ends(scene: WindowPlane) -> Drawn:
         words.append(f"<b>closed before</b> offset {scene.trace.batch.offset[row]:,} came<br>{span}<br>{said}")
     line = {"width": 2, "color": scene.colours.drop}
     marker = {"symbol": "line-ns", "size": 9, "color": scene.colours.drop, "line": line}
-    name, gl = "end of a window that it missed", has_many(scene)
-    return marks(scene.axis, ends, scene.y(records), words, name, gl, marker=marker, legendrank=6)
+    name, rows = "end of a window that it missed", len(scene.rows)
+    return marks(scene.axis, ends, scene.y(records), words, name, rows, marker=marker, legendrank=6)
 
 
 def _window_points(scene: WindowPlane) -> list[Drawn]:

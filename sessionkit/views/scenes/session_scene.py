@@ -19,7 +19,6 @@ from sessionkit.windows.contract import SessionKind
 from sessionkit.windows.missing_grace import missing_grace_ms
 
 
-@dataclass(frozen=True)
 class SessionHistory(KeyRows[SessionTrace]):
     """The records and sessions of one key in one partition of a trace."""
 

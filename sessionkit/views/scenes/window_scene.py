@@ -125,9 +125,8 @@ class WindowPlane(Plane[WindowTrace]):
         record, count = np.unique(pairs[:, 0], return_counts=True)
         counted = dict(zip(record.tolist(), count.tolist(), strict=True))
         missing: dict[int, list[int]] = {}
-        for at, short_ms in zip(
-            self.trace.missed.record[self.missed].tolist(), self.trace.missing_ms[self.missed].tolist(), strict=True
-        ):
+        records, short = self.trace.missed.record[self.missed], self.trace.missing_ms[self.missed]
+        for at, short_ms in zip(records.tolist(), short.tolist(), strict=True):
             missing.setdefault(at, []).append(short_ms)
         rows = self.shown(self.history.timed).tolist()
         return {row: Met(counted.get(row, 0), tuple(missing.get(row, ()))) for row in rows}
@@ -176,7 +175,6 @@ class WindowPlane(Plane[WindowTrace]):
         return away, missing
 
 
-@dataclass(frozen=True)
 class WindowLanes(Lanes[WindowTrace]):
     """What the lanes of time or sliding windows show: drops, below them bars in sub-lanes, below those the records."""
 
@@ -237,9 +235,8 @@ class WindowLanes(Lanes[WindowTrace]):
         best = max if self.trace.inclusive_end else min
         missed = np.flatnonzero(np.isin(self.trace.missed.record, self.drops))
         found: dict[int, int] = {}
-        for row, short_ms in zip(
-            self.trace.missed.record[missed].tolist(), self.trace.missing_ms[missed].tolist(), strict=True
-        ):
+        records, short = self.trace.missed.record[missed], self.trace.missing_ms[missed]
+        for row, short_ms in zip(records.tolist(), short.tolist(), strict=True):
             found[row] = best(short_ms, found.get(row, short_ms))
         return found
 
