@@ -10,17 +10,7 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.exports.java_parts import (
-    COLUMN,
-    COMBINERS,
-    IMPORTS,
-    JSON,
-    MAIN,
-    MILLISECONDS,
-    READERS,
-    SERDE,
-    suppress_call,
-)
+from sessionkit.exports.java_parts import COLUMN, FRAME, HELPERS, IMPORTS, JSON, MILLISECONDS, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.windows.hopping import TimeWindows
@@ -185,19 +175,20 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
         f"    private static final Serde<{key_class}> KEYS = Serdes.{key_serde}();",
         JSON,
         f"\n    private {class_name}() {{ }}\n",
-        MAIN,
+        FRAME["main"],
         _topology(request, windows, class_name, store, retention_ms, is_made=is_made),
         _event_time(request) if request.reads_time else "",
         _start(fields),
         _add(fields, key_class),
         _merge(fields, key_class) if windows.merges else "",
         _result(fields) if is_made else "",
-        SERDE + COLUMN[any("." in name for name in request.value_types())],
+        *(FRAME[name] for name in ("written", "parsed", "checked")),
+        COLUMN[any("." in name for name in request.value_types())],
     ]
-    code, helpers = "".join(blocks), READERS | COMBINERS
-    called = {name for name in helpers if re.search(rf"(?<![\w.]){name}\(", code)}
+    code = "".join(blocks)
+    called = {name for name in HELPERS if re.search(rf"(?<![\w.]){name}\(", code)}
     called |= {inner for name in called for inner in _NEEDS.get(name, ())}
-    return code + "".join(text for name, text in helpers.items() if name in called) + "}\n"
+    return code + "".join(text for name, text in HELPERS.items() if name in called) + "}\n"
 
 
 # ---- the topology
