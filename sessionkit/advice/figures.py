@@ -124,17 +124,11 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
     figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
-    buttons = [
-        {
-            "label": name,
-            "method": "update",
-            "args": [
-                {name: [value] for name, value in views[each]["cells"].items()},
-                {"title.text": plain_heading(views[each]["title"], views[each]["said"]).text(colours)},
-            ],
-        }
-        for each, name in MEASURES.items()
-    ]
+    buttons = []
+    for each, name in MEASURES.items():
+        title = plain_heading(views[each]["title"], views[each]["said"]).text(colours)
+        changed = {setting: [value] for setting, value in views[each]["cells"].items()}
+        buttons.append({"label": name, "method": "update", "args": [changed, {"title.text": title}]})
     figure.update_layout(updatemenus=[row_of_buttons(buttons, colours, -66 / height, "left")])
     return figure
 
@@ -145,16 +139,11 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     least = LEAST_SHARE if measure == "dropped_share" else 1
     unit = "% of the records " if measure == "dropped_share" else ""
     what = f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}"
-    return {
-        "cells": {
-            "z": (z := decades(np.maximum(np.array(grid, np.float64), least))),
-            "zmin": float(z.min()),
-            "zmax": max(float(z.max()), float(z.min()) + 1),
-            "text": [[_shown(measure, value) for value in row] for row in grid],
-        },
-        "title": f"{MEASURES[measure].capitalize()}, by settings",
-        "said": [f"{what}, every cell an exact run of the same records"],
-    }
+    z = decades(np.maximum(np.array(grid, np.float64), least))
+    text = [[_shown(measure, value) for value in row] for row in grid]
+    cells = {"z": z, "zmin": float(z.min()), "zmax": max(float(z.max()), float(z.min()) + 1), "text": text}
+    said = [f"{what}, every cell an exact run of the same records"]
+    return {"cells": cells, "title": f"{MEASURES[measure].capitalize()}, by settings", "said": said}
 
 
 def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
@@ -191,13 +180,13 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
         named = {share: percent(share) for share in (min(dropped), max(dropped))}
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
     title = "wait for a final result, after a window's last moment"
-    figure.update_xaxes(title=axis_title(title, colours), **_waits_axis(sweep))
-    figure.update_yaxes(
-        title=axis_title("records dropped", colours),
-        type="log",
-        tickvals=[nothing, *named],
-        ticktext=["none", *named.values()],
-    )
+    all_waits = np.unique([cell.delay_ms for cell in sweep.cells])
+    low, high = int(all_waits[0]), int(all_waits[-1])
+    is_log, pad = low > 0 and high >= 20 * low, max(high - low, 1_000) * 0.04  # a little more on either side
+    begin, end = (low / (high / low) ** 0.04, high * (high / low) ** 0.04) if is_log else (low - pad, high + pad)
+    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(begin, end, logarithmic=is_log))
+    ticks = {"tickvals": [nothing, *named], "ticktext": ["none", *named.values()]}
+    figure.update_yaxes(title=axis_title("records dropped", colours), type="log", **ticks)
     return figure
 
 
@@ -208,16 +197,6 @@ def _settings(
     shown = [sweep.cells[i] for i in cells]
     waits, shares = [cell.delay_ms for cell in shown], [cell.dropped_share or nothing for cell in shown]
     return dots(waits, shares, name, marker, [_hover(cell) for cell in shown], **options)
-
-
-def _waits_axis(sweep: Sweep) -> dict[str, Any]:
-    """The waits of all settings, and a little more on either side."""
-    waits = np.unique([cell.delay_ms for cell in sweep.cells])
-    low, high = int(waits[0]), int(waits[-1])
-    if low > 0 and high >= 20 * low:
-        return lengths_axis(low / (high / low) ** 0.04, high * (high / low) ** 0.04, logarithmic=True)
-    pad = max(high - low, 1_000) * 0.04
-    return lengths_axis(low - pad, high + pad)
 
 
 def _in_words(name: str) -> str:

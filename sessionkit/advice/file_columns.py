@@ -88,13 +88,8 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
         keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
         columns[columns.index(alone)] = keys[0]
-    return FileColumns(
-        rows=len(table),
-        columns=columns,
-        key=min(keys, key=_rank_of_key, default=None),
-        time=min(times, key=_rank_of_time, default=None),
-        timezone=timezone,
-    )
+    key, time = min(keys, key=_rank_of_key, default=None), min(times, key=_rank_of_time, default=None)
+    return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone)
 
 
 def begins_with_a_record(table: pa.Table) -> bool:

@@ -59,8 +59,11 @@ class Replay:
 
     def run(self, windows: WindowKind, *, keep_trace: bool = False) -> Outcome:
         """What these windows make of the records, without aggregations."""
+        with_null = windows.takes_null_values
+        if with_null not in self._batches:
+            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
         limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
-        return run_kernel(windows, {}, self._batch_for(windows), **limits)
+        return run_kernel(windows, {}, self._batches[with_null], **limits)
 
     def late(self, windows: WindowKind) -> int:
         """How many records count in no window."""
@@ -85,12 +88,6 @@ class Replay:
         windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
         return sessions_apart(self.run(windows, keep_trace=True), windows)
 
-    def _batch_for(self, windows: WindowKind) -> RecordBatch:
-        with_null = windows.takes_null_values
-        if with_null not in self._batches:
-            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
-        return self._batches[with_null]
-
 
 ROUND_MS = (
     0,
@@ -113,12 +110,9 @@ def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
         0
     """
     replay = data if isinstance(data, Replay) else Replay.of(plan, data)
-
-    def keeps_all(grace_ms: int) -> bool:
-        return not replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows)
-
     steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
-    return steps[min(bisect_left(steps, True, key=keeps_all), len(steps) - 1)]
+    enough = bisect_left(steps, True, key=lambda ms: not replay.late(plan.with_windows(grace_ms=ms)._complete_windows))
+    return steps[min(enough, len(steps) - 1)]
 
 
 def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int] | None = None) -> list[str]:

@@ -48,11 +48,6 @@ class Valley:
     is_rare: bool = False
 
     @property
-    def parts_visits(self) -> bool:
-        """True if what is longer lasts a minute or more: of an empty valley the length behind it counts."""
-        return (self.gap_ms if self.empty_ms is None else self.empty_ms[1]) >= BURST_MS
-
-    @property
     def clearness(self) -> tuple[bool, float, float]:
         """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty, or a rare one."""
         shorter, longer = self.empty_ms or (1, 1)
@@ -98,20 +93,16 @@ class GapSuggestion(Pictured):
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
         chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
         if chosen is not None:
-            rare = (
-                f"pauses of about {show_duration(chosen.gap_ms)} are rare, shorter and longer ones {chosen.depth:.2f} "
-            )
-            rare += "times as frequent"
-            if chosen.empty_ms is not None:
-                rare = chosen.empty_in_words()
+            others = f"shorter and longer ones {chosen.depth:.2f} times as frequent"
+            rare = f"pauses of about {show_duration(chosen.gap_ms)} are rare, {others}"
+            rare = rare if chosen.empty_ms is None else chosen.empty_in_words()
             sure = ", but not for sure" if chosen.is_rare and chosen.depth < EMPTY_COUNT else ""
             said.append(f"gap {show_duration(chosen.gap_ms)}{sure}: {rare} ({by}; {plural(self.pauses, 'pause')}).")
         elif self.burst_ms is not None:
             said.append(f"unsure: the pauses ({by}) have no clear valley of {show_duration(BURST_MS)} or more.")
         elif best is not None and best.empty_ms is not None:
-            said.append(
-                f"unsure: {best.empty_in_words()} ({by}; {self.pauses:,} pauses); it may be a mere interruption."
-            )
+            empty = f"{best.empty_in_words()} ({by}; {self.pauses:,} pauses)"
+            said.append(f"unsure: {empty}; it may be a mere interruption.")
         elif best is not None:
             said.append(
                 f"unsure: the best valley of the pauses ({by}) lies at {show_duration(best.gap_ms)}, but pauses beside "
@@ -120,10 +111,8 @@ class GapSuggestion(Pictured):
         else:
             said.append(f"unsure: the pauses ({by}) have no valley; no gap separates them by itself.")
         if self.burst_ms is not None:
-            burst = show_duration(self.burst_ms)
-            said.append(
-                f"A valley at {burst} separates bursts of records, not visits: do not take it for a session gap."
-            )
+            at = show_duration(self.burst_ms)
+            said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
         return said
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
@@ -158,7 +147,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
         valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
-    visits = [valley for valley in clear if valley.parts_visits]
+    longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
+    visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]
     best = max(visits, key=lambda valley: valley.clearness, default=None)
     bursts = [valley for valley in clear if valley.gap_ms < BURST_MS and valley is not best]
     return GapSuggestion(

@@ -89,10 +89,9 @@ class Sweep(Generic[Frame]):
 
     def table(self) -> Frame:
         """A row a cell: the settings (ms), windows, merges, dropped, dropped_share, apart, delay_ms, is_dominated."""
-        names = self.cells[0].settings
+        names, measures = self.cells[0].settings, ("windows", "merges", "dropped", "dropped_share", "apart", "delay_ms")
         columns: dict[str, Any] = {name: [cell.settings[name] for cell in self.cells] for name in names}
-        for name in ("windows", "merges", "dropped", "dropped_share", "apart", "delay_ms"):
-            columns[name] = [getattr(cell, name) for cell in self.cells]
+        columns |= {name: [getattr(cell, name) for cell in self.cells] for name in measures}
         columns["apart"] = pa.array(columns["apart"], pa.int64())
         columns["is_dominated"] = self.is_dominated.tolist()
         return to_frame(pa.table(columns), self.frame)
@@ -122,11 +121,7 @@ class Sweep(Generic[Frame]):
         shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
         apart = [cell.apart or 0 for cell in self.cells]
-        stay = (
-            f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
-            if any(apart)
-            else ""
-        )
+        stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key" * any(apart)
         return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}{stay}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -175,9 +170,8 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
 
 def _several(name: str, values: Any) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidArgument(
-            problem(f"a sweep takes several values of {name}", repr(values), f"{name}=[{values!r}, …]")
-        )
+        want = f"{name}=[{values!r}, …]"
+        raise InvalidArgument(problem(f"a sweep takes several values of {name}", repr(values), want))
     return [*values]
 
 

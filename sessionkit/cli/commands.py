@@ -25,10 +25,14 @@ class Once(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """The arguments that are left; refuses an option that was given twice."""
-        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         rest = super().parse_args(ctx, list(args))  # help comes first
         for option in dict.fromkeys(each for each in order if each.param_type_name == "option"):
-            words = _as_given(option, args)
+            words = [  # each use, as it was typed
+                shlex.join([word] if "=" in word or option.is_flag else [word, value])
+                for word, value in zip(args, [*args[1:], ""], strict=True)
+                if word.split("=")[0] in option.opts
+            ]
             names = list(dict.fromkeys(word.split(" ")[0].split("=")[0] for word in words))
             if order.count(option) > 1 and not option.multiple:
                 what = f"{'/'.join(option.opts)} takes one value"
@@ -38,15 +42,6 @@ class Once(TyperCommand):
                 what = f"{' and '.join(names)} are two names of one option"
                 ctx.fail(problem(what, shorten(" and ".join(words), 500), want))
         return rest
-
-
-def _as_given(option: Any, args: Sequence[str]) -> list[str]:
-    """Each use of an option in the arguments, as it was typed."""
-    return [
-        shlex.join([word] if "=" in word or option.is_flag else [word, value])
-        for word, value in zip(args, [*args[1:], ""], strict=True)
-        if word.split("=")[0] in option.opts
-    ]
 
 
 # Plain help, which is readable at 80 columns and in a file, rather than boxes.
@@ -79,7 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = app(words, prog_name="sessionkit", standalone_mode=False)
     except typer.TyperException as error:
         help_of = " ".join(["sessionkit", *words[: words[0] in COMMANDS], "--help"])
-        said = error.format_message().rstrip(".") + _elsewhere(getattr(error, "option_name", None))
+        commands: Any = typer.main.get_command(app)
+        known = {name: {each for one in its.params for each in one.opts} for name, its in commands.commands.items()}
+        have = [name for name, options in known.items() if getattr(error, "option_name", None) in options]
+        elsewhere = f"; sessionkit {' and '.join(have)} {'has' if len(have) == 1 else 'have'} it" if have else ""
+        said = error.format_message().rstrip(".") + elsewhere
         return _refused(f"{said}; {help_of} shows what is possible", error.exit_code)
     except SessionkitError as error:
         return _refused(str(error), 2)
@@ -89,13 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _refused("interrupted", 130)
     return int(status or 0)
-
-
-def _elsewhere(option: str | None) -> str:
-    """Words on the commands that have an option which another one lacks."""
-    commands: Any = typer.main.get_command(app)
-    have = [name for name, each in commands.commands.items() if any(option in known.opts for known in each.params)]
-    return f"; sessionkit {' and '.join(have)} {'has' if len(have) == 1 else 'have'} it" if have else ""
 
 
 def _refused(message: str, status: int) -> int:

@@ -65,13 +65,8 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     options["timezone"], remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
     if reading.sort:
         options["sort"] = "timestamp" if options["offset"] is None else True
-    plan = group_by_key(
-        *reading.keys,
-        timestamp=reading.timestamp,
-        sep=reading.sep if len(reading.keys) > 1 else None,
-        **reading.text | {"types": reading.column_types or None},
-        **options,
-    )
+    sep, text = reading.sep if len(reading.keys) > 1 else None, reading.text | {"types": reading.column_types or None}
+    plan = group_by_key(*reading.keys, timestamp=reading.timestamp, sep=sep, **text, **options)
     return plan, [*remarks, *remark]
 
 

@@ -9,7 +9,7 @@ import typer
 
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import open_file, with_windows
-from sessionkit.cli.saying import say, silent, steps, with_options
+from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
 if TYPE_CHECKING:
@@ -144,14 +144,20 @@ def audit(
         restarts=restart or (),
     )
     found = _audited(reading, windows, emit, deployment)
-    print(json.dumps(_as_object(reading.file, found), indent=2) if as_json else "\n".join(found.words()))
+    if as_json:
+        counts = ("smallest_retention_ms", "recommended_retention_ms")
+        told = {"file": reading.file, "plan": repr(found.expected.plan), "loses_nothing": found.loses_nothing}
+        told |= {"counts": found.counts(), **{name: getattr(found, name) for name in counts}, "words": found.words()}
+        print(json.dumps(told, indent=2))
+    else:
+        print(*found.words(), sep="\n")
     return int(fail_if_lost and not found.loses_nothing)
 
 
 def _audited(reading: of.Reading, windows: of.Windows, emit: Any, deployment: Deployment) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
-    with steps(3, silent) as step:
+    with steps(3) as step:
         step("reading the records")
         opened = open_file(reading)
         plan, remarks = with_windows(opened, windows)
@@ -161,15 +167,3 @@ def _audited(reading: of.Reading, windows: of.Windows, emit: Any, deployment: De
         found.words()  # which may look for a retention that loses nothing
     say(*opened.remarks, *remarks)
     return found
-
-
-def _as_object(file: str, found: Audit) -> dict[str, Any]:
-    return {
-        "file": file,
-        "plan": repr(found.expected.plan),
-        "loses_nothing": found.loses_nothing,
-        "counts": found.counts(),
-        "smallest_retention_ms": found.smallest_retention_ms,
-        "recommended_retention_ms": found.recommended_retention_ms,
-        "words": found.words(),
-    }

@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
-from sessionkit.cli.saying import say, silent, steps, with_options
+from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
-
-if TYPE_CHECKING:
-    from sessionkit.plan import Plan
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
@@ -43,6 +40,7 @@ def report(
     Example:
       sessionkit report clicks.csv --key user --timestamp at --gap 30m
     """
+    from sessionkit.aggregations import built_ins as agg
     from sessionkit.report.written import FORMATS
 
     if "%" in file_format:
@@ -50,11 +48,13 @@ def report(
         raise InvalidArgument(problem("--format of a report is not that of its times", repr(file_format), want))
     one_of("--format", file_format, FORMATS)
     _check(spark)
-    opened = open_file(reading, [*(mean or []), *(sum or [])])
+    means, sums = mean or [], sum or []
+    opened = open_file(reading, [*means, *sums])
     plan, remarks = with_windows(opened, windows)
+    named = {f"mean_{name}": agg.mean(name) for name in means} | {f"sum_{name}": agg.sum(name) for name in sums}
     _make(
         spark,
-        plan=_aggregated(plan.emit(cast("Any", emit)), mean or [], sum or []),
+        plan=plan.emit(cast("Any", emit)).aggregate(count=agg.count(), **named),
         records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(reading.file),
         title=Path(reading.file).name or reading.file,
@@ -87,13 +87,6 @@ def demo(out: Out = OUT, overwrite: of.Overwrite = False, spark: of.Spark = Fals
     )
 
 
-def _aggregated(plan: Plan, means: list[str], sums: list[str]) -> Plan:
-    from sessionkit.aggregations import built_ins as agg
-
-    named = {f"mean_{name}": agg.mean(name) for name in means} | {f"sum_{name}": agg.sum(name) for name in sums}
-    return plan.aggregate(count=agg.count(), **named)
-
-
 def _check(spark: bool) -> None:
     if spark:
         from sessionkit.spark.session import check_pyspark
@@ -104,17 +97,15 @@ def _check(spark: bool) -> None:
 def _make(spark: bool, **about: Any) -> None:
     from sessionkit.report.job import STEPS, Progress, Report, make_report
 
+    count, make = STEPS, make_report
     for remark in about.get("remarks", []):
         print(with_options(remark))
     if spark:
         from sessionkit.report.spark_job import STEPS_ON_SPARK, make_report_on_spark
 
-        with steps(STEPS_ON_SPARK, Progress()) as progress:
-            summary = make_report_on_spark(Report(**about, progress=progress))
-    else:
-        with steps(STEPS, Progress()) as progress:
-            summary = make_report(Report(**about, progress=progress))
-    print(with_options(summary))
+        count, make = STEPS_ON_SPARK, make_report_on_spark
+    with steps(count, Progress()) as progress:
+        print(with_options(make(Report(**about, progress=progress))))
 
 
 # ---- rows
@@ -150,7 +141,7 @@ def sessionize(
 
     if out is not None:
         check_free(out, overwrite=overwrite)
-    with steps(3, silent) as step:
+    with steps(3) as step:
         step("reading the rows")
         by, at = list(reading.keys), reading.timestamp
         table, remarks = read_file(reading.file, None, by, **reading.text)

@@ -41,8 +41,8 @@ def say(*lines: str) -> None:
 
 
 @contextmanager
-def steps(count: int, plain: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-    """A function that is told each of `count` steps as it begins; without a terminal it is `plain`."""
+def steps(count: int, plain: Callable[[str], None] = lambda step: None) -> Iterator[Callable[[str], None]]:
+    """A function that is told each of `count` steps as it begins; without a terminal it is `plain`, which is silent."""
     if not (sys.stderr.isatty() and sys.stdout.isatty()):
         yield plain
         return
@@ -54,7 +54,3 @@ def steps(count: int, plain: Callable[[str], None]) -> Iterator[Callable[[str], 
     with Progress(SpinnerColumn(), BarColumn(), words, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=count, completed=-1)
         yield lambda step: bar.update(task, description=step, advance=1)
-
-
-def silent(step: str) -> None:
-    """Ignores a step, so that the command's result stands alone."""

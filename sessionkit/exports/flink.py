@@ -84,13 +84,9 @@ class _Aggregate(NamedTuple):
     """The SQL for an aggregation: in the inner SELECT, in the outer one, its type, and what differs."""
 
     inner: Callable[[Result], str]
-    type: Callable[[Result], str]
+    type: Callable[[Result], str] = lambda result: _TYPES[result.type]
     outer: Callable[[str], str] = lambda name: name
     difference: str = ""
-
-
-def _column_type(result: Result) -> str:
-    return _TYPES[result.type]
 
 
 def _number(result: Result) -> str:
@@ -110,19 +106,15 @@ _ORDER = (
     "first, last and collect: HOP takes their values in no fixed order, as it adds up slices of one advance; other "
     "windows take them in the order of processing, which is the topic's order only within a partition."
 )
+_NEAREST = "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row"
 FLINK: Target[_Windows, _Aggregate] = Target(
     system="Flink SQL",
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
-    missing={
-        SlidingWindows: (
-            "sliding windows",
-            "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row",
-        )
-    },
+    missing={SlidingWindows: ("sliding windows", _NEAREST)},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)", lambda result: "BIGINT"),
-        "first": _Aggregate(_values, _column_type, lambda name: f"{name}[1]", _ORDER),
-        "last": _Aggregate(_values, _column_type, lambda name: f"{name}[CARDINALITY({name})]", _ORDER),
+        "first": _Aggregate(_values, outer=lambda name: f"{name}[1]", difference=_ORDER),
+        "last": _Aggregate(_values, outer=lambda name: f"{name}[CARDINALITY({name})]", difference=_ORDER),
         "collect": _Aggregate(call("ARRAY_AGG"), lambda result: f"ARRAY<{_TYPES[result.type]}>", difference=_ORDER),
         "sum": _Aggregate(
             lambda result: f"COALESCE(SUM({_number(result)}), 0)",
@@ -130,8 +122,8 @@ FLINK: Target[_Windows, _Aggregate] = Target(
             difference="A sum of integers wraps where it passes 64 bits; the plan refuses it.",
         ),
         "mean": _Aggregate(lambda result: f"AVG(CAST({_number(result)} AS DOUBLE))", lambda result: "DOUBLE"),
-        "min": _Aggregate(call("MIN"), _column_type),
-        "max": _Aggregate(call("MAX"), _column_type),
+        "min": _Aggregate(call("MIN")),
+        "max": _Aggregate(call("MAX")),
     },
 )
 
@@ -164,9 +156,7 @@ def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
 
 def _results(request: Request) -> str:
     lines = [f"  `key` {_TYPES[request.key_type]}", "  `window_start` TIMESTAMP(3)", "  `window_end` TIMESTAMP(3)"]
-    lines += [
-        f"  {sql_name(result.name)} {FLINK.aggregations[result.built_in].type(result)}" for result in request.results
-    ]
+    lines += [f"  {sql_name(each.name)} {FLINK.aggregations[each.built_in].type(each)}" for each in request.results]
     options = _options(request.output_topic, {"format": "json"})
     return f"CREATE TABLE `results` (\n{listed(lines)}\n) WITH (\n{options}\n);"
 
@@ -178,19 +168,14 @@ def _options(topic: str, more: dict[str, str]) -> str:
 
 def _insert(request: Request, windows: _Windows, key: str) -> str:
     """The aggregates in an inner SELECT, what is made of them in the outer one."""
-    aggregates = [FLINK.aggregations[result.built_in] for result in request.results]
-    pairs = enumerate(zip(aggregates, request.results, strict=True))
-    inner = [f"{each.inner(result)} AS `a{at}`" for at, (each, result) in pairs]
-    outer = [each.outer(f"`a{at}`") for at, each in enumerate(aggregates)]
-    lines = [
-        "INSERT INTO `results`",
-        f"SELECT {key}, window_start, {windows.end}, {', '.join(outer)}",
-        f"FROM (\n  SELECT {key}, window_start, window_end,",
-        ",\n".join(f"    {code}" for code in inner),
-        f"  FROM TABLE({windows.function})",
-        f"  WHERE {key} IS NOT NULL\n  GROUP BY {key}, window_start, window_end\n);",
-    ]
-    return "\n".join(lines)
+    results = [(at, FLINK.aggregations[each.built_in], each) for at, each in enumerate(request.results)]
+    inner = [f"    {aggregate.inner(each)} AS `a{at}`" for at, aggregate, each in results]
+    outer = [aggregate.outer(f"`a{at}`") for at, aggregate, _ in results]
+    return (
+        f"INSERT INTO `results`\nSELECT {key}, window_start, {windows.end}, {', '.join(outer)}\n"
+        f"FROM (\n  SELECT {key}, window_start, window_end,\n{listed(inner)}\n  FROM TABLE({windows.function})\n"
+        f"  WHERE {key} IS NOT NULL\n  GROUP BY {key}, window_start, window_end\n);"
+    )
 
 
 def _differences(request: Request, windows: _Windows) -> list[str]:

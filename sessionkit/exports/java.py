@@ -10,7 +10,7 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, serde, suppress_call
+from sessionkit.exports.java_parts import COLUMN, FRAME, HELPERS, IMPORTS, JSON, MILLISECONDS, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.windows.hopping import TimeWindows
@@ -166,6 +166,7 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
 def _body(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:
     key_class, key_serde = _KEYS[request.key_type]
     fields = _fields(request)
+    is_made = any(function for function, _ in fields.values())  # a result is not simply its field
     blocks = [
         f"/** {windows.name} windows over a topic, as planned in sessionkit. */\n",
         f"public final class {class_name} {{\n",
@@ -174,24 +175,20 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
         f"    private static final Serde<{key_class}> KEYS = Serdes.{key_serde}();",
         JSON,
         f"\n    private {class_name}() {{ }}\n",
-        MAIN,
-        _topology(request, windows, class_name, store, retention_ms, is_made=_is_made(fields)),
+        FRAME["main"],
+        _topology(request, windows, class_name, store, retention_ms, is_made=is_made),
         _event_time(request) if request.reads_time else "",
         _start(fields),
         _add(fields, key_class),
         _merge(fields, key_class) if windows.merges else "",
-        _result(fields) if _is_made(fields) else "",
+        _result(fields) if is_made else "",
+        *(FRAME[name] for name in ("written", "parsed", "checked")),
+        COLUMN[any("." in name for name in request.value_types())],
     ]
-    code = "".join(blocks) + serde(any("." in name for name in request.value_types()))
-    return code + _helpers(code) + "}\n"
-
-
-def _helpers(code: str) -> str:
-    """Code of the helpers that `code` calls, and of those that they call."""
-    wanted = {name for name in (*READERS, *COMBINERS) if re.search(rf"(?<![\w.]){name}\(", code)}
-    for name in tuple(wanted):
-        wanted.update(_NEEDS.get(name, ()))
-    return "".join(text for name, text in (READERS | COMBINERS).items() if name in wanted)
+    code = "".join(blocks)
+    called = {name for name in HELPERS if re.search(rf"(?<![\w.]){name}\(", code)}
+    called |= {inner for name in called for inner in _NEEDS.get(name, ())}
+    return code + "".join(text for name, text in HELPERS.items() if name in called) + "}\n"
 
 
 # ---- the topology
@@ -288,19 +285,14 @@ def _fields(request: Request) -> _Fields:
     return fields
 
 
-def _is_made(fields: _Fields) -> bool:
-    """True if a result is not simply its field."""
-    return any(function for function, _ in fields.values())
-
-
-def _lines(fields: _Fields, line: Callable[[str, _Field], str]) -> str:
-    return "\n".join(
-        f"        {line(java_literal(name), field)};" for _, named in fields.values() for name, field in named.items()
-    )
+def _lines(fields: _Fields, line: str) -> str:
+    """The line, which has places for a `name` and its `field`, for each field."""
+    pairs = [pair for _, named in fields.values() for pair in named.items()]
+    return "\n".join(f"        {line.format(name=java_literal(name), field=field)};" for name, field in pairs)
 
 
 def _start(fields: _Fields) -> str:
-    lines = _lines(fields, lambda name, field: f"aggregate.set({name}, {field.start})")
+    lines = _lines(fields, "aggregate.set({name}, {field.start})")
     return f"""
     /** The aggregate of an empty window. */
     static JsonNode start() {{
@@ -312,9 +304,7 @@ def _start(fields: _Fields) -> str:
 
 
 def _add(fields: _Fields, key_class: str) -> str:
-    lines = _lines(
-        fields, lambda name, field: f"after.set({name}, {field.combiner}(before.get({name}), {field.value}))"
-    )
+    lines = _lines(fields, "after.set({name}, {field.combiner}(before.get({name}), {field.value}))")
     can_be_null = all(field.start == _NULL for _, named in fields.values() for field in named.values())
     return f"""
     /** The aggregate with one more record. */
@@ -327,9 +317,7 @@ def _add(fields: _Fields, key_class: str) -> str:
 
 
 def _merge(fields: _Fields, key_class: str) -> str:
-    lines = _lines(
-        fields, lambda name, field: f"after.set({name}, {field.combiner}(older.get({name}), newer.get({name})))"
-    )
+    lines = _lines(fields, "after.set({name}, {field.combiner}(older.get({name}), newer.get({name})))")
     return f"""
     /** The aggregates of two sessions as one. */
     static JsonNode merge(final {key_class} key, final JsonNode older, final JsonNode newer) {{

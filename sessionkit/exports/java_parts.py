@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from sessionkit.base.assets import read_asset
 from sessionkit.exports.lengths import java_duration
 from sessionkit.suppression.settings import Suppression
 
@@ -27,18 +30,6 @@ _CLASSES = {
 }
 IMPORTS = [f"{package}.{name}" for package, names in _CLASSES.items() for name in names.split()]
 
-MAIN = """
-    /** Runs until it is stopped; the first argument names the brokers. */
-    public static void main(final String[] args) {
-        final Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, OUTPUT + "-by-sessionkit");
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, args.length > 0 ? args[0] : "localhost:9092");
-        final KafkaStreams streams = new KafkaStreams(topology(), settings);
-        Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
-        streams.start();
-    }
-"""
-
 JSON = """
     private static final ObjectMapper JSON = JsonMapper.builder()
             .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS) // a sum can be NaN or infinite
@@ -48,33 +39,8 @@ JSON = """
             Serdes.serdeFrom((topic, row) -> written(row), (topic, bytes) -> parsed(bytes));
 """
 
-_SERDE = """
-    private static byte[] written(final JsonNode row) {
-        try {
-            return row == null ? null : JSON.writeValueAsBytes(row);
-        } catch (final IOException e) {
-            throw new SerializationException(e);
-        }
-    }
-
-    private static JsonNode parsed(final byte[] bytes) {
-        try {
-            return bytes == null ? null : JSON.readTree(bytes);
-        } catch (final IOException e) {
-            throw new SerializationException(e);
-        }
-    }
-
-    private static JsonNode checked(final boolean fits, final JsonNode value, final String name, final String type) {
-        if (!fits && !value.isNull()) {
-            throw new SerializationException("column " + name + " must be " + type + "; got " + value);
-        }
-        return value;
-    }
-"""
-
 # How a column is read, by whether a name has dots.
-_COLUMN = {
+COLUMN = {
     False: """
     private static JsonNode column(final JsonNode row, final String name) {
         final JsonNode value = row == null ? null : row.get(name);
@@ -123,122 +89,15 @@ MILLISECONDS = {
 """
 }
 
-# How a column of a type is read, by the type and whether it is counted as a number.
-READERS = {
-    "bigint": """
-    private static JsonNode bigint(final JsonNode row, final String name) {
-        final JsonNode value = column(row, name);
-        return checked(value.isIntegralNumber() && value.canConvertToLong(), value, name, "an integer of 64 bits");
-    }
-""",
-    "number": """
-    private static JsonNode number(final JsonNode row, final String name) {
-        final JsonNode value = checked(column(row, name).isNumber(), column(row, name), name, "a number");
-        return value.isNull() ? value : DoubleNode.valueOf(value.doubleValue());
-    }
-""",
-    "string": """
-    private static JsonNode string(final JsonNode row, final String name) {
-        return checked(column(row, name).isTextual(), column(row, name), name, "text");
-    }
-""",
-    "bool": """
-    private static JsonNode bool(final JsonNode row, final String name) {
-        return checked(column(row, name).isBoolean(), column(row, name), name, "true or false");
-    }
-""",
-    "zeroOrOne": """
-    private static JsonNode zeroOrOne(final JsonNode row, final String name) {
-        final JsonNode value = bool(row, name);
-        return value.isNull() ? value : LongNode.valueOf(value.booleanValue() ? 1 : 0);
-    }
-""",
-    "asDouble": """
-    private static JsonNode asDouble(final JsonNode value) {
-        return value.isNull() ? value : DoubleNode.valueOf(value.doubleValue());
-    }
-""",
-    "one": """
-    private static JsonNode one(final JsonNode value) {
-        return LongNode.valueOf(value.isNull() ? 0 : 1);
-    }
-""",
-}
 
-# What combines an aggregate with a value, and the aggregates of two sessions, the older first.
-COMBINERS = {
-    "total": """
-    private static JsonNode total(final JsonNode older, final JsonNode newer) {
-        if (newer.isNull()) {
-            return older;
-        }
-        return older.isIntegralNumber() && newer.isIntegralNumber()
-                ? LongNode.valueOf(Math.addExact(older.longValue(), newer.longValue()))
-                : DoubleNode.valueOf(older.doubleValue() + newer.doubleValue());
-    }
-""",
-    "least": """
-    private static JsonNode least(final JsonNode older, final JsonNode newer) {
-        return older.isNull() || (!newer.isNull() && isLess(newer, older)) ? newer : older;
-    }
-""",
-    "greatest": """
-    private static JsonNode greatest(final JsonNode older, final JsonNode newer) {
-        return older.isNull() || (!newer.isNull() && isLess(older, newer)) ? newer : older;
-    }
-""",
-    "isLess": """
-    private static boolean isLess(final JsonNode one, final JsonNode other) {
-        return one.isIntegralNumber() && other.isIntegralNumber()
-                ? one.longValue() < other.longValue() : one.doubleValue() < other.doubleValue();
-    }
-""",
-    "earliest": """
-    private static JsonNode earliest(final JsonNode older, final JsonNode newer) {
-        return older.isNull() ? newer : older;
-    }
-""",
-    "latest": """
-    private static JsonNode latest(final JsonNode older, final JsonNode newer) {
-        return newer.isNull() ? older : newer;
-    }
-""",
-    "listed": """
-    private static JsonNode listed(final JsonNode value) {
-        return JSON.createArrayNode().add(value);
-    }
-""",
-    "joined": """
-    private static JsonNode joined(final JsonNode older, final JsonNode newer) {
-        final ArrayNode all = JSON.createArrayNode();
-        older.forEach(all::add);
-        newer.forEach(all::add);
-        return all;
-    }
-""",
-    "mean": """
-    private static JsonNode mean(final JsonNode sum, final JsonNode count) {
-        return count.longValue() == 0
-                ? NullNode.getInstance() : DoubleNode.valueOf(sum.doubleValue() / count.longValue());
-    }
-""",
-    "orNull": """
-    /** A window in which every result is null is taken out of the store, as by every aggregator that returns null. */
-    private static JsonNode orNull(final JsonNode aggregate) {
-        for (final JsonNode value : aggregate) {
-            if (!value.isNull()) {
-                return aggregate;
-            }
-        }
-        return null;
-    }
-""",
-}
+def _methods(file: str) -> dict[str, str]:
+    """The methods that a file of Java holds, by their names; empty lines part them."""
+    methods = read_asset(f"exports/{file}.java").strip("\n").split("\n\n")
+    return {re.findall(r"(\w+)\(final", method)[0]: f"\n{method}\n" for method in methods}
 
 
-def serde(has_dots: bool) -> str:
-    """How rows are written and read, and their columns, of which some have dots in their names or none has."""
-    return _SERDE + _COLUMN[has_dots]
+FRAME = _methods("frame")  # of every class
+HELPERS = _methods("helpers")  # what reads a column, and what combines values or the aggregates of two sessions
 
 
 def suppress_call(suppression: Suppression | None) -> str:

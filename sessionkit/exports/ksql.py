@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
-from sessionkit.exports.request import Request, Result, call, check_sql_names, listed, root_of, sql_columns, sql_path
+from sessionkit.exports.request import Request, Result, call, check_sql_names, listed, path_of, sql_columns, sql_path
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -142,15 +142,15 @@ def _streams(request: Request, key: str) -> list[str]:
 
 def _has_second(request: Request) -> bool:
     source = request.plan.source
-    return request.reads_time and (source.unit not in (None, "ms") or root_of(source.timestamp) != source.timestamp)
+    return request.reads_time and (source.unit not in (None, "ms") or len(path_of(source.timestamp)) > 1)
 
 
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
     kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.plan._complete_windows.grace_ms)}"
     stream = "`records_with_time`" if _has_second(request) else "`records`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
-    written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
-    results = [f"    {code} AS {sql_name(result.name)}" for code, result in zip(written, request.results, strict=True)]
+    written = [(KSQL.aggregations[each.built_in].write(each), sql_name(each.name)) for each in request.results]
+    results = [f"    {code} AS {name}" for code, name in written]
     columns = [f"    {key}", f"    WINDOWSTART AS {start}", f"    WINDOWEND AS {end}", *results]
     return (
         f"CREATE TABLE `results` WITH (KAFKA_TOPIC = {sql_literal(request.output_topic)}, VALUE_FORMAT = 'JSON') AS\n"

@@ -13,13 +13,8 @@ _MOST_FLINK_DAYS = 999_999
 
 def java_duration(ms: int) -> str:
     """A `java.time.Duration`."""
-    (first, unit), *more = _in_units(ms, "day")
-    plus = "".join(f".plus{_JAVA[unit]}({_java_number(count)})" for count, unit in more)
-    return f"Duration.of{_JAVA[unit]}({_java_number(first)}){plus}"
-
-
-def _java_number(count: int) -> str:
-    return str(count) if count <= _LARGEST_INT else f"{count}L"
+    parts = [(count, unit, "" if count <= _LARGEST_INT else "L") for count, unit in _in_units(ms, "day")]
+    return "Duration.of" + ".plus".join(f"{_JAVA[unit]}({count}{end})" for count, unit, end in parts)
 
 
 def ksql_length(ms: int) -> str:

@@ -24,12 +24,8 @@ TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "b
 KeyType = Literal["string", "bigint", "bytes"]
 TimestampIn = Literal["column", "record"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_READ_AS = {
-    "bigint": "integers of 64 bits",
-    "double": "numbers of 64-bit floating point",
-    "string": "texts",
-    "boolean": "true or false",
-}
+_READ_AS = {"bigint": "integers of 64 bits", "double": "numbers of 64-bit floating point"}
+_READ_AS |= {"string": "texts", "boolean": "true or false"}
 # Room for stream time to jump where only finals are sent; Kafka's own changelogs keep a day more, too.
 JUMP_MS = DAY
 
@@ -78,7 +74,7 @@ class Request:
 
     def free_name(self, name: str) -> str:
         """`name`, or something like it that no column and no result is called, in any case of letters."""
-        names = (*map(root_of, self.value_types()), *(result.name for result in self.results))
+        names = (*(path_of(name)[0] for name in self.value_types()), *(result.name for result in self.results))
         taken = {name.casefold() for name in names}
         while name.casefold() in taken:
             name += "_"
@@ -254,11 +250,6 @@ def path_of(name: str) -> list[str]:
     return parts if all(parts) else [name]
 
 
-def root_of(name: str) -> str:
-    """The outermost name of a path, or the name."""
-    return path_of(name)[0]
-
-
 def nested(types: Mapping[str, str]) -> dict[str, Any]:
     """Types by the names of columns; that of an object is such a dict again: {"payload": {"amount": "DOUBLE"}}."""
     paths = {name: path_of(name) for name in types}
@@ -312,7 +303,7 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
         if not name or not is_visible(name):
             want = "rename it: at least one character, and no invisible ones"
             raise InvalidArgument(problem(f"{system} cannot use this name", shorten(repr(name)), want))
-        if root_of(name).upper() in reserved:
+        if path_of(name)[0].upper() in reserved:
             raise InvalidArgument(problem(f"{system} reserves this name", repr(name), "rename it"))
 
 

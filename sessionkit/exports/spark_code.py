@@ -162,15 +162,11 @@ def _nan(request: Request) -> str:
     return "Spark treats NaN as the largest number." if has_floats else ""
 
 
+_NEAREST = "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly"
 SPARK: Target[_Windows, _Aggregate] = Target(
     system="Spark",
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
-    missing={
-        SlidingWindows: (
-            "sliding windows",
-            "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly",
-        )
-    },
+    missing={SlidingWindows: ("sliding windows", _NEAREST)},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda column, result: "F.count(F.lit(1))"),
         "sum": _Aggregate(lambda column, result: f"F.coalesce(F.sum({_number(column, result)}), F.lit(0))"),

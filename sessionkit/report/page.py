@@ -69,10 +69,8 @@ class Findings:
 
     @cached_property
     def _all_late(self) -> npt.NDArray[np.intp]:
-        trace = self.run.trace
-        return (
-            np.flatnonzero(trace.decision == LATE) if self.of_sessions else self.run._outcome.kept_trace.missed.record
-        )
+        trace = self.run._outcome.kept_trace
+        return np.flatnonzero(trace.decision == LATE) if self.of_sessions else trace.missed.record
 
     @property
     def missed_start_ms(self) -> Longs | None:
@@ -130,8 +128,12 @@ def page(findings: Findings) -> str:
         parts.append(session_sections(findings.sessions, findings.files))
         if len(run.trace.keys):
             parts.append(pictures(run))
-        parts.append(dropped_sections(findings, run))
-    parts.append(_code(findings))
+        drops = [_grace_curve(findings), _drop_table(findings, run)] if len(run.trace.dropped_at) else ["<p>None.</p>"]
+        parts += [section("Dropped records", *drops), _losers(findings, run)]
+    code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
+    said = "<p>The same plan runs in a notebook and on all of the data on Spark.</p>"
+    beside = link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on")
+    parts.append(section("The plan", said, f"<pre tabindex='0'>{escape_html(code)}</pre>", beside))
     css, js = f"{read_asset('report/report.css')}{style()}", script()
     return whole_page(title, css, js, "".join(parts))
 
@@ -180,16 +182,6 @@ def _tiles(findings: Findings) -> str:
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
 
 
-def _code(findings: Findings) -> str:
-    code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
-    return section(
-        "The plan",
-        "<p>The same plan runs in a notebook and on all of the data on Spark.</p>",
-        f"<pre tabindex='0'>{escape_html(code)}</pre>",
-        link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on"),
-    )
-
-
 # ---- pictures of a report, with the sliders that move them
 
 
@@ -222,13 +214,6 @@ SHOWN_KEYS = 10
 GRACE_STEPS_MS = tuple(
     minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 360, 720, 1_440, 2_880, 10_080)
 )
-
-
-def dropped_sections(findings: Findings, run: Run) -> str:
-    """The grace that would keep late records, the dropped ones one by one, and the keys that lose the most."""
-    if not len(run.trace.dropped_at):
-        return section("Dropped records", "<p>None.</p>")
-    return section("Dropped records", _grace_curve(findings), _drop_table(findings, run)) + _losers(findings, run)
 
 
 def _grace_curve(findings: Findings) -> str:
@@ -302,12 +287,9 @@ def _losers(findings: Findings, run: Run) -> str:
     worst = [key for key in np.argsort(-lost, kind="stable")[:SHOWN_KEYS].tolist() if lost[key]]
     if not worst:
         return ""
+    share = lost / np.maximum(total, 1)
     rows: list[list[Cell]] = [
-        [
-            shorten(trace.keys[key].as_py()),
-            *numbers(int(lost[key]), int(total[key])),
-            Number(percent(lost[key] / total[key])),
-        ]
+        [shorten(trace.keys[key].as_py()), *numbers(int(lost[key]), int(total[key])), Number(percent(share[key]))]
         for key in worst
     ]
     name = "dropped" if findings.of_sessions else "missed a window"

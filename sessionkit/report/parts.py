@@ -97,14 +97,8 @@ def session_sections(sessions: Sessions, files: Mapping[str, str]) -> str:
     """How long and how large the sessions are, the longest and largest, per key and per day."""
     if not len(sessions):
         return ""
-    return "".join(
-        [
-            _distributions(sessions),
-            _first_ones(sessions, files),
-            _per_key(sessions, files),
-            _per_period(sessions, files),
-        ]
-    )
+    of_files = (_first_ones, _per_key, _per_period)
+    return _distributions(sessions) + "".join(part(sessions, files) for part in of_files)
 
 
 def _distributions(sessions: Sessions) -> str:

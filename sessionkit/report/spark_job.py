@@ -90,9 +90,8 @@ def _with_timestamps(records: pa.Table, plan: Plan) -> pa.Table:
     if is_read_by_spark or (pa.types.is_integer(kind) and source.format is None) or pa.types.is_null(kind):
         return records
     ms, bad = to_milliseconds(records[source.timestamp], source)
-    return records.set_column(
-        place, source.timestamp, pa.array(ms, pa.timestamp("ms", source.timezone or "UTC"), mask=bad)
-    )
+    times = pa.array(ms, pa.timestamp("ms", source.timezone or "UTC"), mask=bad)
+    return records.set_column(place, source.timestamp, times)
 
 
 def _with_source(plan: Plan, **changed: Any) -> Plan:

@@ -122,7 +122,13 @@ def beside(opened: Opened, added: pa.Table, way: str = "") -> Any:
         if name in names:
             raise taken(name, way)
     if opened.frame == "pandas":
-        return _beside_pandas(data, added)
+        import pandas as pd
+
+        data = data.copy()
+        for name, column in zip(added.column_names, added.columns, strict=True):
+            kinds = {pa.int64(): pd.Int64Dtype()} if column.null_count else {}  # integers stay so beside missing ones
+            data[name] = column.to_pandas(types_mapper=kinds.get).array
+        return data
     if opened.frame == "polars":
         import polars
 
@@ -137,13 +143,3 @@ def taken(name: str, way: str = "") -> InvalidArgument:
     want = "rename it or leave it out, as a column of this name is added"
     want += f'; or {way}"new_", which stands before the names of those that are added' if way else ""
     return InvalidArgument(problem("the data has a column of this name already", repr(name), want))
-
-
-def _beside_pandas(data: Any, added: pa.Table) -> Any:
-    import pandas as pd
-
-    data = data.copy()
-    for name, column in zip(added.column_names, added.columns, strict=True):
-        kinds = {pa.int64(): pd.Int64Dtype()} if column.null_count else {}  # integers stay integers beside missing ones
-        data[name] = column.to_pandas(types_mapper=kinds.get).array
-    return data

@@ -30,8 +30,8 @@ def run_html(
     top = form.shown({name: column[:SHOWN_ROWS] for name, column in columns.items()}, times={})
     said = "".join(f"<p>{escape_html(remark)}</p>" for remark in remarks)
     table = table_html({name: _values(column) for name, column in top.items()}, timezone)
-    more = f"{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all. "
-    more *= total > SHOWN_ROWS
+    many = escape_html(plural(total, "window"))
+    more = f"{SHOWN_ROWS} of {many}; <code>.table()</code> has all. " * (total > SHOWN_ROWS)
     below = f"<p>{more}Times are in {escape_html(timezone)}.</p>" if total else ""
     return html_block(f"<p><b>{escape_html(summary)}</b></p>{said}{table}{below}")
 

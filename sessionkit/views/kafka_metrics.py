@@ -60,7 +60,7 @@ def kafka_metrics(
         found += _of_task(f"0_{number}", len(mine), _rate(times, mine, np.ones(len(mine))))
         if level == "debug":
             own = None if deployed is None else [each for each in deployed.looks if each.partition == code]
-            found += _lateness(f"0_{number}", _lateness_ms(trace, code, times))
+            found += _lateness(f"0_{number}", trace, code, times)
             found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
             if held is not None:
                 found += _of_suppress(f"0_{number}", int((held.sent == number).sum()), held.most.get(number, (0, None)))
@@ -90,8 +90,8 @@ def _of_task(task_id: str, dropped: int, rate: float | None) -> Iterator[Metric]
         yield Metric(name, TASK_GROUP, "info", THREAD, task_id, None, value)
 
 
-def _lateness_ms(trace: Trace, code: int, clock_ms: Longs | None) -> Longs:
-    """How far each record of a partition was behind the newest before it, in the last minute if there is a clock.
+def _lateness(task_id: str, trace: Trace, code: int, clock_ms: Longs | None) -> Iterator[Metric]:
+    """How far the records of a partition were behind the newest before them, in the last minute if there is a clock.
 
     Source:
         PartitionGroup.nextRecord, which counts records without a key, too.
@@ -101,14 +101,10 @@ def _lateness_ms(trace: Trace, code: int, clock_ms: Longs | None) -> Longs:
     times = trace.batch.timestamp_ms[own]
     first_ms = trace.first_stream_time_ms[code]
     behind: Longs = np.maximum.accumulate(np.maximum(times, first_ms)) - times
-    return behind if clock_ms is None else behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
-
-
-def _lateness(task_id: str, behind_ms: Longs) -> Iterator[Metric]:
-    average = most = None
-    if len(behind_ms):
-        average, most = float(behind_ms.mean()), float(behind_ms.max())
-    for name, value in (("record-lateness-avg", average), ("record-lateness-max", most)):
+    if clock_ms is not None:
+        behind = behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
+    values = (float(behind.mean()), float(behind.max())) if len(behind) else (None, None)
+    for name, value in zip(("record-lateness-avg", "record-lateness-max"), values, strict=True):
         yield Metric(name, TASK_GROUP, "debug", THREAD, task_id, None, value)
 
 

@@ -19,7 +19,7 @@ from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.records.frames import to_frame
 from sessionkit.trace.loops import are_few_places, grouped, order_by_place
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
@@ -38,14 +38,10 @@ def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times
     """
     if isinstance(columns, pa.Table):
         columns = dict(zip(columns.column_names, columns.columns, strict=True))
-    return _framed(batch.form.shown(columns, times), batch.frame)
-
-
-def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
-    """The columns as the kind of frame that the user gave; Python objects stay objects in pandas."""
-    objects = {name: c for name, c in columns.items() if isinstance(c, np.ndarray) and c.dtype == object}
-    table = arrow_table({name: c if name not in objects else pa.nulls(len(c)) for name, c in columns.items()})
-    if frame == "pandas":
+    shown, frame = batch.form.shown(columns, times), batch.frame
+    objects = {name: c for name, c in shown.items() if isinstance(c, np.ndarray) and c.dtype == object}
+    table = arrow_table({name: c if name not in objects else pa.nulls(len(c)) for name, c in shown.items()})
+    if frame == "pandas":  # Python objects stay objects
         result = to_frame(table, frame)
         for name, column in objects.items():
             result[name] = column
@@ -91,18 +87,14 @@ def sent_count(outcome: Outcome, strategy: str) -> int:
 
 def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
     """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
-    return _shown_keys(outcome, len(codes)).take(arrow_array(codes))
-
-
-def _shown_keys(outcome: Outcome, rows: int) -> pa.Array:
-    return outcome.batch.form.distinct(outcome.keys, rows)
+    return outcome.batch.form.distinct(outcome.keys, len(codes)).take(arrow_array(codes))
 
 
 def whole_table(outcome: Outcome) -> dict[str, Column]:
     """The table of a run; of one in bands in pieces, which are not copied to be one."""
     if outcome.finished is None:
         return window_table(outcome, table_rows(outcome))
-    keys, numbers = _shown_keys(outcome, outcome.result_count), outcome.batch.partitions
+    keys, numbers = outcome.batch.form.distinct(outcome.keys, outcome.result_count), outcome.batch.partitions
     longest = max(len(band.key) for band in outcome.finished)
 
     @cache

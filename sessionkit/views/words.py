@@ -158,7 +158,8 @@ def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> 
     if code == OPENED:
         return f"opened a new session, as it found none of its key to join {near}"
     start, end = (int(bound[index]) for bound in trace.bounds_after)
-    met = _sessions_met(trace, index)
+    rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
+    met = [trace.bounds_before(row, index) for row in rows]  # oldest first
     if code == MERGED:
         spans = " and ".join(span_words(at, *bounds) for bounds in met)
         one = span_words(at, start, end)
@@ -167,11 +168,8 @@ def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> 
     was_start, was_end = met[0]
     if (was_start, was_end) == (start, end):
         return f"joined the session {span_words(at, start, end)}, inside its bounds"
-    moved = []
-    if end > was_end:
-        moved.append(f"its end moved from {at(was_end)} to {at(end)}")
-    if start < was_start:
-        moved.append(f"its start moved from {at(was_start)} to {at(start)}")
+    moved = [f"its end moved from {at(was_end)} to {at(end)}"] if end > was_end else []
+    moved += [f"its start moved from {at(was_start)} to {at(start)}"] if start < was_start else []
     return f"joined the session {span_words(at, was_start, was_end)}: {', '.join(moved)}"
 
 
@@ -184,14 +182,6 @@ def lag_words(windows: WindowKind, sign: str) -> str:
 def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
     """Two times, or one where they are the same."""
     return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
-
-
-def _sessions_met(trace: SessionTrace, index: int) -> list[tuple[int, int]]:
-    """(start, end) of the sessions that an accepted record joined, oldest first, as they were before it."""
-    if trace.decision[index] == OPENED:
-        return []
-    rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
-    return [trace.bounds_before(row, index) for row in rows]
 
 
 def lower_first(name: str) -> str:

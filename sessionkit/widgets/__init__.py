@@ -147,7 +147,9 @@ def watch(
     listener, progress = progress_of(query)
     if checkpoint is not None:
         progress.checkpoint = os.fspath(checkpoint)
-    if not _in_notebook():
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if not hasattr(shell, "kernel"):  # not in a notebook
         line = ProgressLine()
         line.show(progress)
         listener.call(query, line.show)
@@ -158,12 +160,6 @@ def watch(
     board = WatchBoard(progress, listener.plans, keys, query)
     listener.call(query, board.hear)
     return board
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return hasattr(shell, "kernel")
 
 
 def _check_installed() -> None:

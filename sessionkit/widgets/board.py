@@ -201,11 +201,9 @@ class Board(anywidget.AnyWidget):
             self.picked(message["row"])
 
     def _see(self, message: dict[str, Any]) -> None:
-        width, height = message.get("width"), message.get("height")
-        theme: Theme = "dark" if message.get("theme") == "dark" else "light"
-        look = Look(
-            theme, _within(width, LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH), _within(height, LOWEST, HIGHEST, HEIGHT)
-        )
+        width = _within(message.get("width"), LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH)
+        height = _within(message.get("height"), LOWEST, HIGHEST, HEIGHT)
+        look = Look("dark" if message.get("theme") == "dark" else "light", width, height)
         if look != self._look:
             self._look = look
             self.draw()

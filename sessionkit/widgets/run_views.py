@@ -76,10 +76,12 @@ class PlaneView:
             partition = int(trace.batch.partitions[scene.history.partition])
             self._stretch = {"partition": partition, "first": int(offset[0]), "last": int(offset[-1])}
         self.scene = scene
-        figure = draw_plane(scene)
+        figure, colour = draw_plane(scene), scene.colours.ink
         if chosen.record is not None and chosen.record in scene.rows:
-            at_ms = int(trace.batch.timestamp_ms[chosen.record])
-            _ring(figure, scene, scene.axis.at([at_ms])[0], scene.y_of(chosen.record))
+            x, y = scene.axis.at([int(trace.batch.timestamp_ms[chosen.record])]), [scene.y_of(chosen.record)]
+            ring = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
+            options = {"marker": ring, "name": "chosen", "hoverinfo": "skip", "legendrank": 90}
+            figure.add_scatter(x=x, y=y, mode="markers", **options)
         label = f"The plane of key {key_name(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
@@ -133,8 +135,7 @@ class LanesView:
         scene = self._scene_of(run, look, sort, whole_span, most)
         room = look.height - _AROUND_LANES
         if most is None and not self._kept and scene.pitch * len(scene.board.lanes) > room:
-            fewer = max(room // scene.pitch, 1)
-            scene = self._scene_of(run, look, sort, whole_span, fewer)
+            scene = self._scene_of(run, look, sort, whole_span, max(room // scene.pitch, 1))
         board = scene.board
         keys = self.keys(scene)
         if keys:
@@ -146,22 +147,19 @@ class LanesView:
             _mark_lane(figure, scene, chosen)
         self.scene = scene
         label = f"The lanes of {plural(len(keys), 'key')}: {run.summary()}"
-        title, notes = html.unescape(lanes_title(scene)), self._notes(scene, len(run.trace.keys) - len(keys))
-        return Picture(figure, label, title, notes, legend=True, zoom="wheel", hint=LANES_HINT)
+        show, left_out, notes = scene.axis.show, len(run.trace.keys) - len(keys), []
+        if board.is_part:
+            notes.append(f"shown: {show(board.first_ms)} to {show(board.last_ms)}")
+        if left_out:
+            notes.append(f"{plural(left_out, 'more key')} not shown")
+        title = html.unescape(lanes_title(scene))
+        return Picture(figure, label, title, tuple(notes), legend=True, zoom="wheel", hint=LANES_HINT)
 
     def _scene_of(self, run: Run, look: Look, sort: Sort, whole_span: bool, most: int | None) -> Lanes:
         most = most or max((look.height - _AROUND_LANES) // _LANE_PIXELS, _FEWEST_LANES)
         chosen = self._kept or {"sort": sort, "most": most, **({"start": 0} if whole_span else {})}
         shared = {"whole": run._all_lanes, "most_drawn": MOST_DRAWN, **look._asdict()}
         return lane_scene(run.trace, run.plan._complete_windows, **shared, **chosen)
-
-    def _notes(self, scene: Lanes, left_out: int) -> tuple[str, ...]:
-        board, notes = scene.board, []
-        if board.is_part:
-            notes.append(f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}")
-        if left_out:
-            notes.append(f"{plural(left_out, 'more key')} not shown")
-        return tuple(notes)
 
     def keys(self, scene: Lanes) -> list[Any]:
         return list(dict.fromkeys(scene.trace.keys[lane.key].as_py() for lane in scene.board.lanes))
@@ -205,9 +203,8 @@ class LanesView:
                 dropped = here[(trace.batch.timestamp_ms[here] == at_ms) & trace.late_for_some[here]]
                 row = int(dropped[0]) if name.startswith("dropped") and len(dropped) else int(near)
                 return Chosen(key, partition, row)
-        mine = board.windows[
-            (columns.key[board.windows] == lane.key) & (columns.partition[board.windows] == lane.partition)
-        ]
+        rows = board.windows
+        mine = rows[(columns.key[rows] == lane.key) & (columns.partition[rows] == lane.partition)]
         over = mine[(columns.start_ms[mine] <= at_ms) & (columns.end_ms[mine] >= at_ms)]
         return Chosen(key, partition, None, int(columns.start_ms[over[0]]) if len(over) else None)
 
@@ -226,12 +223,6 @@ def explained(run: Run, chosen: Chosen) -> str:
     own = batch.key == code_of_key(run.trace.keys, chosen.key)
     kept = int(run.trace.accepted[own].sum())
     return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
-
-
-def _ring(figure: Figure, scene: Plane, x: Any, y: float) -> None:
-    colour = scene.colours.ink
-    marker = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
-    figure.add_scatter(x=[x], y=[y], mode="markers", marker=marker, name="chosen", hoverinfo="skip", legendrank=90)
 
 
 def _mark_lane(figure: Figure, scene: Lanes, chosen: Chosen) -> None:

@@ -45,6 +45,7 @@ _PYTHON = "sessionkit"
 _NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
 _NO_KEYS = "There are no keys."
 _LOSS_TITLES = ("key", "late", "of records", "share", "merges")
+_LOSS_CELLS = ("{late:,}", "{records:,}", "{share:.2%}", "{merges:,}")  # behind the key
 
 
 class TuneBoard(Board):
@@ -229,8 +230,7 @@ class TuneBoard(Board):
             getattr(self, f"_draw_{self._view.value}")()
 
     def _draw_plane(self) -> None:
-        picture = self._plane.draw(self.run, self._key.value, self._look, self._chosen)
-        self._show_picture("plane", picture)
+        self._show_picture("plane", self._plane.draw(self.run, self._key.value, self._look, self._chosen))
 
     def _draw_lanes(self) -> None:
         how = {"whole_span": self._span.value == "all", "most": self._most.value}
@@ -258,13 +258,12 @@ class TuneBoard(Board):
         self._cells = sweep.values
         now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in settings.items())
         grid = sweep.heat_map(theme=theme)
-        _mark(grid, [values.index(settings[name]) for name, values in sweep.values.items()], theme)
-        self.show_pictures(
-            {
-                "grid": Picture(grid, f"Share of dropped records for settings around {now}", zoom=""),
-                "pareto": Picture(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, around {now}", zoom=""),
-            }
-        )
+        x, y = (values.index(settings[name]) for name, values in sweep.values.items())
+        frame = {"line": {"color": palette(theme).ink, "width": 3}, "layer": "above"}
+        grid.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, **frame)
+        of_grid = Picture(grid, f"Share of dropped records for settings around {now}", zoom="")
+        stair = Picture(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, around {now}", zoom="")
+        self.show_pictures({"grid": of_grid, "pareto": stair})
         self.say(f"The frame is what is set now: {now}. Click a cell, or press an arrow key, to set another.")
 
     def _draw_losses(self) -> None:
@@ -273,13 +272,7 @@ class TuneBoard(Board):
             self._show_nothing(_NO_KEYS)
             return
         self._show_nothing("A click on a key shows it alone.")
-        cells = (
-            (
-                *(key_name(row["key"]), f"{row['late']:,}", f"{row['records']:,}"),
-                *(f"{row['share']:.2%}", f"{row['merges']:,}"),
-            )
-            for row in rows
-        )
+        cells = ([key_name(row["key"]), *(cell.format(**row) for cell in _LOSS_CELLS)] for row in rows)
         self.show_table(_LOSS_TITLES, cells, label="the keys that lose most", pick="shows this key alone")
 
     def _draw_change(self) -> None:
@@ -287,18 +280,16 @@ class TuneBoard(Board):
             self._show_nothing(_NO_SNAPSHOT)
             return
         comparison = self.snapshot.compare(self.run)
-        picture = Picture(comparison.figure(theme=self._look.theme), " ".join(comparison.words()))
-        self.show_pictures({"change": picture})
+        label = " ".join(comparison.words())
+        self.show_pictures({"change": Picture(comparison.figure(theme=self._look.theme), label)})
         self.say(*comparison.words())
 
     def _draw_code(self) -> None:
-        target = self._target.value
-        text = plan_code(self.plan)
-        said: tuple[str, ...] = ()
+        target, text, said = self._target.value, plan_code(self.plan), list[str]()
         if target != _PYTHON:
             try:
                 export = _TARGETS[target](self.plan)
-                text, said = export.code, tuple(export.differences)
+                text, said = export.code, export.differences
             except SessionkitError as error:
                 self._show_nothing()
                 self.say(str(error), refused=True)
@@ -316,10 +307,8 @@ class TuneBoard(Board):
         most = len(self.run.trace.keys) if letters else MOST_KEYS
         keys = losses(self.run.trace, most)["key"].to_pylist()
         matching = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
-        value = None
-        if matching:
-            eventful = self.run.most_eventful_key()
-            value = next((key for key in (chosen, eventful) if key in matching), matching[0])
+        preferred = (chosen, self.run.most_eventful_key()) if matching else ()
+        value = next((key for key in (*preferred, *matching) if key in matching), None)
         self._key.offer([(key_name(key), key) for key in matching], value)
         if self._chosen.key != value:
             self._select(Chosen(value))
@@ -341,15 +330,6 @@ class TuneBoard(Board):
         if 0 <= at < len(values):
             with suppress(InvalidArgument):
                 self.set(**{f"{name}_ms": values[at]})
-
-
-def _mark(figure: Figure, cell: list[int], theme: str) -> None:
-    """A frame around one cell of a grid."""
-    x, y = cell
-    ink = palette(theme).ink
-    figure.add_shape(
-        type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, line={"color": ink, "width": 3}, layer="above"
-    )
 
 
 def _sliders(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, Length]:

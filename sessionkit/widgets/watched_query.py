@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, TextIO
 
@@ -29,13 +29,16 @@ def counts(progress: QueryProgress) -> list[Count]:
     last = batches[-1]
     records, seconds = sum(each.records for each in batches), sum(each.seconds for each in batches)
     speed = f"{records / seconds:,.0f} a second" if seconds else "so far"
+    states = ""
+    if "windows" in total:  # a state from before they were counted does not have them
+        states = f"; {total['windows-open']:,} are open, {total['windows-closed']:,} closed so far"
     dropped = records_dropped(total)
     share = f"{dropped / total['process-total']:.1%} of the records" if dropped else "none so far"
     shown = [
         Count("records", total["process-total"], speed),
         Count("dropped", dropped, share),
         Count("merged", total["windows-merged"], "times a session was joined with another"),
-        Count("windows", progress.windows, _windows_in_words(total)),
+        Count("windows", progress.windows, f"in the state now{states}"),
         Count("state", last.state_bytes, "in Spark's state store", shown=_bytes(last.state_bytes)),
         Count("micro-batches", last.number + 1, f"the last took {show_duration(round(last.seconds * 1000))}"),
     ]
@@ -103,12 +106,6 @@ class Pulse:
             tasks = f" {now.done:,} of {plural(now.tasks, 'task')} {'is' if now.done == 1 else 'are'} done."
         read = f" They have read {plural(now.records, 'record')} so far." if now is not None and now.records else ""
         return f"{none_yet}Micro-batch {number} has been running for {for_s}{message}.{tasks}{read}"
-
-
-def _windows_in_words(total: Counter[str]) -> str:
-    if "windows" not in total:  # the state is from before they were counted
-        return "in the state now"
-    return f"in the state now; {total['windows-open']:,} are open, {total['windows-closed']:,} closed so far"
 
 
 def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:

@@ -225,16 +225,12 @@ def equal_results(one: tables.Column, other: tables.Column) -> npt.NDArray[np.bo
         return (one == other) | ((one != one) & (other != other))
     are_arrays = isinstance(one, pa.Array) and isinstance(other, pa.Array)
     if are_arrays and one.type == other.type and not pa.types.is_nested(one.type):
-        return _are_equal_arrays(one, other)
+        equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
+        if pa.types.is_floating(one.type):
+            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
+        return equal.to_numpy(zero_copy_only=False)
     rows = zip(*(column.tolist() for column in (one, other)), strict=True)
     return np.fromiter((are_equal(*row) for row in rows), np.bool_, len(one))
-
-
-def _are_equal_arrays(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
-    equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
-    if pa.types.is_floating(one.type):
-        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
-    return equal.to_numpy(zero_copy_only=False)
 
 
 def are_equal(one: Any, other: Any) -> bool:

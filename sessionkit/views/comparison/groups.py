@@ -112,11 +112,7 @@ def groups_by_records(before: SessionTrace, after: SessionTrace, are_same: AreSa
     differs = [_marked(each, rows, mine & ~shared) for each, rows, mine in zip(count, window, kept, strict=True)]
     group, size = group_tied(*tied, *alive)
     labels = np.split(group, [len(alive[0])])
-
-    def hold_the_same(one: Numbers, other: Numbers) -> Flags:
-        return are_same(one, other) & ~differs[0][one] & ~differs[1][other]
-
-    return _told(traces, labels, size, hold_the_same)
+    return _told(traces, labels, size, lambda one, other: are_same(one, other) & ~(differs[0][one] | differs[1][other]))
 
 
 def groups_by_place(before: Trace, after: Trace, are_same: AreSame) -> Groups:

@@ -275,13 +275,14 @@ def lines(axis: TimeAxis, outline: Outline, name: str, line: dict[str, Any], **o
 
 
 def marks(
-    axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, gl: bool, **options: Any
+    axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, records: int = 0, **options: Any
 ) -> Drawn:
-    """A trace of points; `words` are shown on hover and must be escaped already."""
+    """A trace of points, by WebGL in a picture of too many `records` for SVG; `words` are those of hovers, escaped."""
     shown = options.pop("showlegend", True) and len(x_ms) > 0
     place = {"x": axis.at(np.asarray(x_ms, np.int64).tolist()), "y": list(y), "mode": "markers"}
     said = {"hovertext": list(words), "hovertemplate": "%{hovertext}<extra></extra>"}
-    return {"type": "scattergl" if gl else "scatter", "name": name, "showlegend": shown, **place, **said, **options}
+    kind = "scattergl" if records > MOST_SVG_POINTS else "scatter"
+    return {"type": kind, "name": name, "showlegend": shown, **place, **said, **options}
 
 
 def rim_width(width: float, x_ms: npt.ArrayLike, x_range_ms: tuple[int, int], row: npt.ArrayLike) -> float:

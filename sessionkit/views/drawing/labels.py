@@ -138,19 +138,15 @@ class _Room:
     def boxes_of(self, x_ms: npt.NDArray[np.float64], up: npt.NDArray[np.float64]) -> Boxes:
         """A box for each stretch of lines whose corners these are; NaN parts one line from the next."""
         x, y = self._frame.x(x_ms), self._frame.y(up)
-        sides = [
-            np.minimum(x[1:], x[:-1]),
-            np.minimum(y[1:], y[:-1]),
-            np.maximum(x[1:], x[:-1]),
-            np.maximum(y[1:], y[:-1]),
-        ]
+        sides = [side(ends[1:], ends[:-1]) for side in (np.minimum, np.maximum) for ends in (x, y)]
         boxes = np.column_stack(sides) if len(x) else NO_BOXES
         return boxes[~np.isnan(boxes).any(axis=1)]
 
     def allows(self, label: Label, offsets: Boxes, leader: bool) -> npt.NDArray[np.intp]:
         """At which of these offsets the label may stand: their places."""
         boxes = self._boxes(label, offsets)
-        left = np.flatnonzero(self._inside(boxes))
+        most = (self._frame.plot_width - 2, self._frame.plot_height - 2)
+        left = np.flatnonzero((boxes[:, :2] >= (2, 0)).all(axis=1) & (boxes[:, 2:] <= most).all(axis=1))
         for others in (self._taken, self.marks, self.strokes):
             left = left[~_overlap(boxes[left], _near(others, boxes[left])).any(axis=1)]
         if self._leaders:
@@ -187,14 +183,6 @@ class _Room:
 
     def _paths(self, label: Label, offsets: Boxes) -> npt.NDArray[np.float64]:
         return self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
-
-    def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
-        return (
-            (boxes[:, 0] >= 2)
-            & (boxes[:, 1] >= 0)
-            & (boxes[:, 2] <= self._frame.plot_width - 2)
-            & (boxes[:, 3] <= self._frame.plot_height - 2)
-        )
 
 
 def spread(rows: Sequence[int]) -> list[int]:

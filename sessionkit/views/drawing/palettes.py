@@ -54,9 +54,6 @@ class Options:
 options = Options()
 
 
-__all__ = ["PALETTES", "Figure", "Palette", "Theme", "fainter", "palette"]
-
-
 @dataclass(frozen=True)
 class Palette:
     """Colours of one theme; any two status colours are apart for every kind of sight."""

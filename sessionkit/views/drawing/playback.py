@@ -29,14 +29,9 @@ def add_playback(figure: Figure, colours: Palette, frame: Frame, placement: Plac
     states = [curtain(row, row == count - 1, colours, frame, placement) for row in stops]
     figure.frames = [go.Frame(name=str(row), layout=state) for row, state in zip(stops, states, strict=True)]
     roomy = replace(frame, height=frame.height + _ROOM, bottom=frame.bottom + _ROOM)
-    figure.update_layout(
-        **states[-1],
-        height=roomy.height,
-        margin={"b": roomy.bottom},
-        legend={"y": legend_top(roomy)},
-        updatemenus=[_buttons(colours, frame)],
-        sliders=[_slider(colours, frame, stops, offsets)],
-    )
+    size = {"height": roomy.height, "margin": {"b": roomy.bottom}, "legend": {"y": legend_top(roomy)}}
+    sliders = [_slider(colours, frame, stops, offsets)]
+    figure.update_layout(**states[-1], **size, updatemenus=[_buttons(colours, frame)], sliders=sliders)
 
 
 def curtain(row: int, is_last: bool, colours: Palette, frame: Frame, placement: Placement) -> dict[str, Any]:

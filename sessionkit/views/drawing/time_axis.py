@@ -46,13 +46,8 @@ def lengths_axis(low_ms: float, high_ms: float, *, logarithmic: bool = False) ->
     """Settings of an axis from one length (above 0 where it is logarithmic) to another, with places in milliseconds."""
     ticks = _far_apart(low_ms, high_ms) if logarithmic else _evenly(low_ms, high_ms)
     ends = [math.log10(low_ms), math.log10(high_ms)] if logarithmic else [low_ms, high_ms]
-    return {
-        "type": "log" if logarithmic else "linear",
-        "range": ends,
-        "tickmode": "array",
-        "tickvals": ticks,
-        "ticktext": [show_duration(ms) for ms in ticks],
-    }
+    named = {"tickmode": "array", "tickvals": ticks, "ticktext": [show_duration(ms) for ms in ticks]}
+    return {"type": "log" if logarithmic else "linear", "range": ends, **named}
 
 
 def _evenly(low_ms: float, high_ms: float) -> list[int]:

@@ -38,24 +38,15 @@ def drop_calendar_figure(
     hover = _grid(cells, np.array(_hovers(cells, records, dropped, verb), object), None)
     place = {"x": np.arange(count), "y": np.arange(cells.row_count), "xgap": 1 if count < 250 else 0, "ygap": 1}
     look: dict[str, Any] = {**place, "customdata": hover, "hovertemplate": SAID}
-    kept = go.Heatmap(
-        z=_grid(cells, np.where((records > 0) & (dropped == 0), 0.0, np.nan), np.nan),
-        colorscale=[[0, colours.grid], [1, colours.grid]],
-        showscale=False,
-        name=f"none {verb}",
-        **look,
-    )
+    grey, kept = [[0, colours.grid], [1, colours.grid]], np.where((records > 0) & (dropped == 0), 0.0, np.nan)
+    none = go.Heatmap(z=_grid(cells, kept, np.nan), colorscale=grey, showscale=False, name=f"none {verb}", **look)
     views = [_by_count(cells, dropped, verb), _by_share(cells, records, dropped, verb)]
     scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
     height = min(max(ROW_HEIGHT * cells.row_count, LEAST_HEIGHT), MOST_HEIGHT)
-    heat = go.Heatmap(
-        **{name: value for name, value in views[0].items() if not name.startswith("colorbar")},
-        colorscale=scale,
-        colorbar=_scale(views[0], height, colours),
-        name=verb,
-        **look,
-    )
-    figure = go.Figure([kept, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
+    values = {name: value for name, value in views[0].items() if not name.startswith("colorbar")}
+    beside = {"colorscale": scale, "colorbar": _scale(views[0], height, colours)}
+    heat = go.Heatmap(**values, **beside, name=verb, **look)
+    figure = go.Figure([none, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
     dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
     _axes(figure, cells, count, colours)
     buttons = [
@@ -74,11 +65,11 @@ def _grid(cells: Calendar, values: npt.NDArray[Any], nothing: Any) -> npt.NDArra
 
 
 def _hovers(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:
-    found = []
-    for name, count, lost in zip(cells.names, records.tolist(), dropped.tolist(), strict=True):
-        share = f"{lost:,} of {plural(count, 'record')} {verb} ({percent(lost / count)})" if count else "no records"
-        found.append(escape_label(f"{name}: {share}", 200))
-    return found
+    counts = zip(records.tolist(), dropped.tolist(), strict=True)
+    shares = [
+        f"{lost:,} of {plural(n, 'record')} {verb} ({percent(lost / n)})" if n else "no records" for n, lost in counts
+    ]
+    return [escape_label(f"{name}: {share}", 200) for name, share in zip(cells.names, shares, strict=True)]
 
 
 def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
@@ -120,18 +111,11 @@ def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) 
 
 def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any]:
     words = {"size": 12, "color": colours.mute}
-    place = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": SCALE_AT / height,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 0,
-    }
+    place = {"x": 0, "xanchor": "left", "xpad": 0, "y": SCALE_AT / height, "yanchor": "top", "ypad": 0}
     ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
     title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
-    return {**place, "len": 0.42, "thickness": 10, "outlinewidth": 0, "title": title, "tickfont": words, **ticks}
+    look = {"orientation": "h", "len": 0.42, "thickness": 10, "outlinewidth": 0, "tickfont": words}
+    return {**place, **look, "title": title, **ticks}
 
 
 def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:

@@ -103,7 +103,7 @@ def _caps(scene: EmissionScene) -> Drawn:
     name = "closed: no message says so" if is_update else "closed, but nothing went out"
     look = {"symbol": "line-ns", "size": 14, "line": {"width": 4, "color": scene.colours.ink}}
     x_ms = [int(scene.x(at)) for _, at in shown]
-    return marks(scene.axis, x_ms, [scene.y(lane) for lane, _ in shown], said, name, gl=False, marker=look)
+    return marks(scene.axis, x_ms, [scene.y(lane) for lane, _ in shown], said, name, marker=look)
 
 
 def _marks(scene: EmissionScene, what: str) -> Drawn:
@@ -112,15 +112,10 @@ def _marks(scene: EmissionScene, what: str) -> Drawn:
     edge = {"width": 2.4, "color": colour} if is_low else {"width": 1, "color": scene.colours.background}
     # over stream time a retraction stands below its lane's answers: it is of the same moment as one
     down = BODY if is_low and not scene.is_by_arrival else 0
-    return marks(
-        scene.axis,
-        [scene.mark_x(row) for row, _ in shown],
-        [scene.y(lane) - down for _, lane in shown],
-        [_hover(scene, row, lane) for row, lane in shown],
-        kind.name,
-        gl=False,
-        marker={"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge},
-    )
+    x_ms, y = [scene.mark_x(row) for row, _ in shown], [scene.y(lane) - down for _, lane in shown]
+    said = [_hover(scene, row, lane) for row, lane in shown]
+    marker = {"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge}
+    return marks(scene.axis, x_ms, y, said, kind.name, marker=marker)
 
 
 def _hover(scene: EmissionScene, row: int, lane: int) -> str:
@@ -190,14 +185,8 @@ def _now(scene: EmissionScene) -> dict[str, Any]:
     x, half, high = scene.axis.at([scene.now_x, scene.now_x - COLUMN // 2, scene.x_range_ms[1]])
     tall = {"y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
     if scene.is_by_arrival:
-        return {
-            "type": "rect",
-            "x0": half,
-            "x1": high,
-            "fillcolor": scene.colours.territory,
-            "line": {"width": 0},
-            **tall,
-        }
+        area = {"fillcolor": scene.colours.territory, "line": {"width": 0}}
+        return {"type": "rect", "x0": half, "x1": high, **area, **tall}
     line = {"width": 1.6, "color": scene.colours.stream, "dash": "dash"}
     return {"type": "line", "x0": x, "x1": x, "line": line, **tall}
 

@@ -32,12 +32,8 @@ MOST_MARKS = 120  # over stream time, of a picture that was not told how many wi
 _PRECISE_TO = ((2 * HOUR, len("2025-01-13 05:14")), (2 * MINUTE, len("2025-01-13 05:14:31")))
 FAR = 3  # what closes later than so many times the shown span after now is drawn at the edge
 COLUMN = 1_000  # a column of arrivals, in the units of its axis
-COLUMNS = TimeAxis(
-    COLUMN,
-    False,
-    "after this record (its offset; below it stream time): a column for each that sent or closed something",
-    str,
-)
+_AFTER = "after this record (its offset; below it stream time): a column for each that sent or closed something"
+COLUMNS = TimeAxis(COLUMN, False, _AFTER, str)
 LANE, LANE_WITH_SPANS, LEAST_HEIGHT = 44, 56, 132
 BODY = 0.3  # half the height of a window's span
 BESIDE = 10  # pixels

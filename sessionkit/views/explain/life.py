@@ -29,7 +29,9 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     at, columns = clock(trace), trace.window_columns
     bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
-    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {_size(trace, row)}."]
+    size = plural(trace.size_of(row), "record")
+    size += " and what it held before this run" if row < columns.loaded_count else ""
+    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {size}."]
     if row >= columns.loaded_count:
         words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
     words += HISTORY[type(trace)](trace, windows, row, at)
@@ -61,11 +63,6 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
     return int(rows[-1])
 
 
-def _size(trace: Trace, row: int) -> str:
-    had = " and what it held before this run" if row < trace.window_columns.loaded_count else ""
-    return f"{plural(trace.size_of(row), 'record')}{had}"
-
-
 def _where(trace: Trace, row: int, then: str = "") -> str:
     """The partition of a window, where there are several: an offset is known only with it. In brackets or `then`."""
     numbers = trace.batch.partitions
@@ -77,12 +74,11 @@ def _where(trace: Trace, row: int, then: str = "") -> str:
 
 def _merged(trace: SessionTrace, windows: SessionKind, row: int, at: Callable[[int], str]) -> list[str]:
     """Of a session: those that it absorbed, and its longest pause."""
-    bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
-    if not len(bridges):
-        return _longest_pause(trace, windows, row, at)
-    became = plural(len(bridges) + 1, "session")
-    said = f"It is {became} that became one, by {_named(trace, row, bridges, at)}."
-    return [said, *_longest_pause(trace, windows, row, at)]
+    bridges, said = trace.merges.at[trace.ended_in[trace.merges.into] == row], []
+    if len(bridges):
+        became = plural(len(bridges) + 1, "session")
+        said = [f"It is {became} that became one, by {_named(trace, row, bridges, at)}."]
+    return [*said, *_longest_pause(trace, windows, row, at)]
 
 
 def _copied(trace: WindowTrace, windows: WindowKind, row: int, at: Callable[[int], str]) -> list[str]:
@@ -158,20 +154,17 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
         mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
         behind = trace.batch.count_after(mover, int(mine[-1]))
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
-        name = f"Record {trace.batch.offset[mover]}{_where(trace, row)}"
-        since = (
-            f" {record_name(trace, mover) if trace.decision[mover] == IDLE else name} was the last to move it{later}."
+        is_idle, name = trace.decision[mover] == IDLE, f"Record {trace.batch.offset[mover]}{_where(trace, row)}"
+        since = f" {record_name(trace, mover) if is_idle else name} was the last to move it{later}."
+    moves = "Only records of its partition move stream time: without one the window stays open for ever."
+    if trace.batch.idle is not None:
+        moves = (
+            f"Records of its partition move stream time, and the rule for idle partitions ({idle_rule(trace.batch)})."
         )
     return (
         f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
-        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} {_what_moves(trace)}"
+        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} {moves}"
     )
-
-
-def _what_moves(trace: Trace) -> str:
-    if trace.batch.idle is None:
-        return "Only records of its partition move stream time: without one the window stays open for ever."
-    return f"Records of its partition move stream time, and the rule for idle partitions ({idle_rule(trace.batch)})."
 
 
 def closing_time_ms(windows: WindowKind, end_ms: int) -> int:

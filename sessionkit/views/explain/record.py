@@ -56,7 +56,12 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
     line = f"sessions that ended before {at(close)} were closed ({at(stream)}{lag_words(windows, '−')})"
     if code == LATE:
         words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
-        words += _closed_near(trace, windows, index)
+        near = _sessions_near(trace, windows, index)
+        closed = f"No session of its key, open or closed, was {windows.near_in_words()}."
+        if near:
+            span = span_words(at, *max(near, key=lambda bounds: bounds[1]))
+            closed = f"The session {span} would have taken it, but was closed already."
+        words.append(closed)
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
         enough, grace = grace_with(windows.grace_ms, missing), show_duration(windows.grace_ms)
         words.append(
@@ -70,14 +75,6 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
             "still open."
         )
     return words + _gone_near(trace, windows, index)
-
-
-def _closed_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
-    near = _sessions_near(trace, windows, index)
-    if not near:
-        return [f"No session of its key, open or closed, was {windows.near_in_words()}."]
-    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
-    return [f"The session {span} would have taken it, but was closed already."]
 
 
 def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
@@ -137,12 +134,9 @@ def who_moved(trace: Trace, index: int) -> str:
         )
     if mover == index:
         return f"It moved stream time to {at(stream)} itself."
-    same = (
-        "of the same key"
-        if batch.key[mover] == batch.key[index]
-        else "of another key: stream time belongs to the partition"
-    )
-    return f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}, {same}."
+    is_same = batch.key[mover] == batch.key[index]
+    whose = "the same key" if is_same else "another key: stream time belongs to the partition"
+    return f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}, of {whose}."
 
 
 EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)

@@ -6,18 +6,19 @@ A drop, a bridge or a rescue always has a mark: one of each kind for a few pixel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.text import plural
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, marks
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.lanes.marks import Kind, clocks, ground
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Rows
+from sessionkit.views.scenes.key_rows import Rows, T_co
 from sessionkit.views.scenes.scene import Lanes, usual_pitch
 from sessionkit.views.scenes.session_scene import SessionLanes
 from sessionkit.views.scenes.window_scene import WindowLanes
@@ -42,7 +43,7 @@ def has_too_many(board: Board[Any], window_records: int, most: int | None = None
     return len(board.records) + window_records * len(board.windows) > most
 
 
-class Density(Lanes):
+class Density(Lanes[T_co]):
     """What all lanes of density have in common: no bars, and so no words for them."""
 
     @property
@@ -66,13 +67,11 @@ class Density(Lanes):
         ]
 
 
-@dataclass(frozen=True)
-class SessionDensity(Density, SessionLanes):
+class SessionDensity(Density[SessionTrace], SessionLanes):
     """Sessions too many to draw each of them."""
 
 
-@dataclass(frozen=True)
-class WindowDensity(Density, WindowLanes):
+class WindowDensity(Density[WindowTrace], WindowLanes):
     """Time or sliding windows too many to draw each of them."""
 
     @property
@@ -181,5 +180,5 @@ def _marks_of(scene: Lanes, kind: Kind, found: Cells) -> Drawn:
     rim = {"width": 0.8, "color": scene.colours.background}
     marker = {**kind.marker, "size": 8, "line": rim}
     heights = (height + _LIFTS[kind.marker["symbol"]]).tolist()
-    drawn = marks(scene.axis, at_ms, heights, words, name, gl=False, marker=marker, legendrank=kind.rank)
+    drawn = marks(scene.axis, at_ms, heights, words, name, marker=marker, legendrank=kind.rank)
     return {**drawn, "customdata": count.tolist()}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks, rim_width
+from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.key_rows import Rows, Size
 from sessionkit.views.scenes.scene import Lanes
@@ -43,11 +43,6 @@ def ground(scene: Lanes, frame: Frame) -> list[Drawn]:
     ]
 
 
-def has_many(scene: Lanes) -> bool:
-    """True if the records are too many for SVG."""
-    return len(scene.board.records) > MOST_SVG_POINTS
-
-
 def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
     """Invisible points in the bars that say what they are on hover."""
     trace, columns = scene.trace, scene.trace.window_columns
@@ -58,20 +53,20 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(end_ms)}"
         name = escape_label(trace.keys[int(columns.key[row])].as_py())
         words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}")
-    at_ms = (columns.start_ms[windows] + columns.end_ms[windows]) // 2
+    at_ms, records = (columns.start_ms[windows] + columns.end_ms[windows]) // 2, len(scene.board.records)
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    return marks(scene.axis, at_ms, heights, words, scene.window.noun, has_many(scene), marker=marker, showlegend=False)
+    return marks(scene.axis, at_ms, heights, words, scene.window.noun, records, marker=marker, showlegend=False)
 
 
 def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Rows], list[str]], rim: float) -> list[Drawn]:
     """A mark for each record, with a rim if it can be told apart; `words` are those of a kind by its name."""
-    found = []
+    found, records = [], len(scene.board.records)
     for mask, name, rank, lift, marker in kinds:
         rows = scene.board.of(mask)
         at_ms, lanes = scene.trace.batch.timestamp_ms[rows], scene.height_of(rows)
         line = {"width": rim_width(rim, at_ms, scene.x_range_ms, lanes), "color": scene.colours.background}
         look, said, heights = {**marker, "line": line}, words(name, rows), (lanes + lift).tolist()
-        found.append(marks(scene.axis, at_ms, heights, said, name, has_many(scene), marker=look, legendrank=rank))
+        found.append(marks(scene.axis, at_ms, heights, said, name, records, marker=look, legendrank=rank))
     return found
 
 

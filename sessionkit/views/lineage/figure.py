@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
-from sessionkit.views.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.drawing.simple_frame import curve, dots, dress_plain, event_time_axis, span_bars
 
 if TYPE_CHECKING:
@@ -52,22 +52,15 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
     diamond, name = {"symbol": "diamond", "size": 11, "color": colours.bridge}, "the bridge, a record of its own"
     figure.add_trace(dots(times, depths, name, diamond, said, showlegend=bool(bridged)))
     _name_sizes(figure, nodes, colours)
-    _dress_tree(figure, lineage, colours)
-    return figure
-
-
-def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
-    root = lineage.nodes[-1]
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
-    title = escape_label(lineage.title, 160)
-    dress_plain(figure, colours, title, _notes(lineage), height)
+    dress_plain(figure, colours, escape_label(lineage.title, 160), _notes(lineage), height)
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])
-    figure.update_yaxes(
-        title=axis_title("merges below it", colours), range=[-0.6, root.depth + 0.7], dtick=max(1, root.depth // 8)
-    )
+    levels = {"range": [-0.6, root.depth + 0.7], "dtick": max(1, root.depth // 8)}
+    figure.update_yaxes(title=axis_title("merges below it", colours), **levels)
     event_time_axis(figure, "event time", root.end_ms, lineage.trace.batch.timezone, colours)
+    return figure
 
 
 def _notes(lineage: Lineage) -> list[str]:
@@ -103,13 +96,8 @@ def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:
         if len(mine) > ROOM_FOR_WORDS:
             continue
         above = depth == nodes[-1].depth  # below the others: their lines go up
+        place = {"y": depth + (HALF if above else -HALF), "yshift": 9 if above else -9}
+        look = {"showarrow": False, "bgcolor": colours.background, "font": {"size": 11, "color": colours.mute}}
         for node in mine:
-            figure.add_annotation(
-                x=(node.start_ms + node.end_ms) // 2,
-                y=depth + (HALF if above else -HALF),
-                yshift=9 if above else -9,
-                text=_sum(node, nodes),
-                showarrow=False,
-                bgcolor=colours.background,
-                font={"size": 11, "color": colours.mute},
-            )
+            middle = (node.start_ms + node.end_ms) // 2
+            figure.add_annotation(x=middle, text=_sum(node, nodes), **place, **look)

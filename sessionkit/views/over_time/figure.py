@@ -53,13 +53,13 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     marks = [] if is_log else [(least, f"the least: {about(least)}", colours.line, colours.line_words)]
     if len(waits):
         ordered = np.sort(waits)
-        at = [int(ordered[int(np.ceil(share * len(ordered))) - 1]) for share in SHARES]
-        marks += [
-            (ms, f"{percent(share)}: {about(ms)}{more}", colours.ink, colours.ink)
-            for share, ms in zip(SHARES, at, strict=True)
-        ]
+        for share in SHARES:
+            ms = int(ordered[int(np.ceil(share * len(ordered))) - 1])
+            marks.append((ms, f"{percent(share)}: {about(ms)}{more}", colours.ink, colours.ink))
     for place, (ms, text, line, colour) in enumerate(marks):
-        _named_line(figure, ms, top * (1 - place * 0.065), text, line, colour, is_log)
+        end = top * (1 - place * 0.065)  # each next one is shorter, so that it crosses no name
+        figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=end, line={"color": line, "width": 2})
+        add_note(figure, float(decades(ms)) if is_log else ms, end, text, colour, "left", yanchor="middle")
     dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT)
     title = f"stream time from the end of the {latency.windows.noun} to its final result"
     if is_log:
@@ -74,12 +74,6 @@ def _with_room(low: int, high: int, is_log: bool) -> dict[str, Any]:
     if is_log:
         return lengths_axis(low / (high / low) ** 0.03, low * (high / low) ** NAME_ROOM, logarithmic=True)
     return lengths_axis(low - (high - low) * 0.03, low + (high - low) * NAME_ROOM)
-
-
-def _named_line(figure: go.Figure, ms: int, height: float, text: str, line: str, colour: str, is_log: bool) -> None:
-    """A line up to its name: each next one is shorter, so that it crosses no name."""
-    figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": line, "width": 2})
-    add_note(figure, float(decades(ms)) if is_log else ms, height, text, colour, "left", yanchor="middle")
 
 
 def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:

@@ -146,11 +146,8 @@ def _numbers(column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
     numbers = np.asarray(column.fill_null(0))
-    if (
-        pa.types.is_integer(kind)
-        and len(numbers)
-        and not -MOST_EXACT <= int(numbers.min()) <= int(numbers.max()) < MOST_EXACT
-    ):
+    low, high = (int(numbers.min()), int(numbers.max())) if pa.types.is_integer(kind) and len(numbers) else (0, 0)
+    if low < -MOST_EXACT or high >= MOST_EXACT:
         return None
     return numbers.astype(np.float64) if numbers.dtype.kind == "f" else numbers, missing
 
@@ -162,13 +159,8 @@ def lengths_of(windows: WindowKind, retention_ms: int) -> dict[str, Any]:
         gap, grace = parameters["inactivity_gap_ms"], parameters["grace_ms"]
         kept = retention_ms if retention_ms > gap + grace else 0
         return {"kind": "session", "gap": gap, "grace": grace, "retention": kept}
-    size = parameters["size_ms"]
-    return {
-        "kind": "time",
-        "size": size,
-        "advance": parameters.get("advance_ms", size),
-        "grace": parameters["grace_ms"],
-    }
+    size, grace = parameters["size_ms"], parameters["grace_ms"]
+    return {"kind": "time", "size": size, "advance": parameters.get("advance_ms", size), "grace": grace}
 
 
 def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> dict[str, Any]:
@@ -176,14 +168,9 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
     columns, told = record_columns(trace, chosen)
     results = result_columns(run.plan._aggregations, run._outcome.batch.values, chosen)
     layout, data = packed({**columns, **results.columns})
-    return {
-        "layout": layout,
-        "data": data,
-        "told": told,
-        "lengths": lengths_of(windows, getattr(trace, "retention_ms", 0)),
-        "results": results.named,
-        "leftOut": results.left_out,
-    }
+    lengths = lengths_of(windows, getattr(trace, "retention_ms", 0))
+    records = {"layout": layout, "data": data, "told": told, "lengths": lengths}
+    return {**records, "results": results.named, "leftOut": results.left_out}
 
 
 SCRIPTS = (
@@ -207,9 +194,8 @@ class Page:
         check_can_be_a_page(run, windows, call)
         trace: Trace = run.trace
         eventful = run.most_eventful_key() if len(trace.keys) else None
-        self._run, self._trace, self._hidden = run, trace, hide_keys
-        reach_ms = windows.reach_ms
-        self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys, reach_ms=reach_ms)
+        self._run, self._trace, self._hidden, by_name = run, trace, hide_keys, not hide_keys
+        self.sample = sample(trace, keys, most_records, eventful, by_name=by_name, reach_ms=windows.reach_ms)
         self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
         self._eventful = -1 if eventful is None else code_of_key(trace.keys, eventful)
         self._engine = engine_data(run, trace, windows, self.sample)
@@ -235,7 +221,7 @@ class Page:
             "firstKey": self._places.get(self._eventful),
             "zone": zone_named(self._trace),
             "clock": clock_data(self._trace.batch.timezone, int(self._trace.last_stream_time_ms.max(initial=0))),
-            "palettes": {theme: _colours(theme) for theme in PALETTES},
+            "palettes": {theme: {**asdict(each), "reachEdge": each.reach_edge} for theme, each in PALETTES.items()},
         }
 
     def _label(self, code: int) -> str:
@@ -318,20 +304,12 @@ def clock_data(timezone: str, latest_ms: int) -> dict[str, Any]:
     return {"changes": clock.changes_ms.tolist(), "offsets": clock.offsets_ms.tolist(), "isElapsed": is_elapsed}
 
 
-def _colours(theme: str) -> dict[str, str]:
-    colours = asdict(PALETTES[theme])
-    return {**colours, "reachEdge": colours["reach_edge"]}
-
-
-def _variables(theme: str) -> str:
-    return " ".join(
-        f"--{name.replace('_', '-')}: {value};" for name, value in _colours(theme).items() if name.islower()
-    )
-
-
 def style(scope: str = ".what-if") -> str:
     """What the pictures wear: the colours of sessionkit's charts, in the reader's theme; printed in the light one."""
-    light, dark = _variables("light"), _variables("dark")
+    light, dark = (
+        " ".join(f"--{name.replace('_', '-')}: {value};" for name, value in asdict(PALETTES[theme]).items())
+        for theme in ("light", "dark")
+    )
     return (
         f"{scope} {{ {light} }}\n@media (prefers-color-scheme: dark) {{ {scope} {{ {dark} }} }}\n"
         f"@media print {{ {scope} {{ {light} }} }}\n{read_asset('views/page/page.css')}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +61,6 @@ def sample(
     if most_records < 1:
         raise InvalidArgument(problem("most_records is a number of records", most_records, "1 or more"))
     key, count = trace.batch.key, len(trace.keys)
-    ordered = partial(_by_name, trace) if by_name else np.sort
     cut = None
     if keys is not None:
         chosen = np.unique(np.array([code_of_key(trace.keys, each) for each in keys], np.intp))
@@ -85,12 +83,9 @@ def sample(
             own, chosen, cut = np.flatnonzero(key == first), np.append(drawn, first), first
             stretch = own[_stretch(trace, own, most_records - int(records[drawn].sum()), reach_ms)]
             rows = np.sort(np.append(_of_keys(key, drawn, count), stretch))
-    return Sample(rows, ordered(chosen), count, trace.record_count, keys is not None, cut)
-
-
-def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    names = trace.keys.to_pylist()
-    return np.array(sorted(codes.tolist(), key=names.__getitem__), np.intp)
+    order = trace.keys.to_pylist().__getitem__ if by_name else None
+    codes = np.array(sorted(chosen.tolist(), key=order), np.intp)
+    return Sample(rows, codes, count, trace.record_count, keys is not None, cut)
 
 
 def _of_keys(key: npt.NDArray[np.int32], chosen: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
@@ -130,7 +125,7 @@ def _stretch(trace: Trace, own: npt.NDArray[np.intp], size: int, reach_ms: int) 
 
 def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     """Refuses a run whose decisions the page's engine cannot make again."""
-    what, want = f"{call} cannot recompute this run in the browser", ""
+    what = f"{call} cannot recompute this run in the browser"
     parameters = windows.arguments()[1]
     if type(windows) not in (SessionWindows, TimeWindows):
         want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw sliding ones"
@@ -138,16 +133,12 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     if not windows.is_ever_closed:
         raise NotBuilt(problem(what, windows.code(), "windows with a grace: what never closes has no price to show"))
     if run.deployed is not None:
-        raise NotBuilt(
-            problem(what, "a run with a deployment", "plan.run(data) without one, whose rules the page knows")
-        )
+        want = "plan.run(data) without one, whose rules the page knows"
+        raise NotBuilt(problem(what, "a run with a deployment", want))
     trace: Trace = run.trace
     if trace.batch.idle is not None:
-        got, want = (
-            f"a plan with idle_after= ({idle_rule(trace.batch)})",
-            "a plan without it; the page moves by records",
-        )
-        raise NotBuilt(problem(what, got, want))
+        got = f"a plan with idle_after= ({idle_rule(trace.batch)})"
+        raise NotBuilt(problem(what, got, "a plan without it; the page moves by records"))
     if trace.window_columns.loaded_count or bool((trace.first_stream_time_ms >= 0).any()):
         want = "a run of all records without a store; the page does not hold what the store had"
         raise NotBuilt(problem(what, "a run that goes on from what a store held", want))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks, rim_width
+from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import Rows, partition_counts
@@ -74,8 +74,7 @@ def territory(scene: Plane) -> Drawn:
         beyond = low - (high - low)
         kept = [max(ms, beyond) for ms in line.x_ms if ms is not None]
         heights = [y for y in line.y if y is not None]
-        around = [heights[-1], heights[0]]
-        behind.add([beyond, *kept, beyond, beyond], [heights[0], *heights, *around])
+        behind.add([beyond, *kept, beyond, beyond], [heights[0], *heights, heights[-1], heights[0]])
     fill = scene.colours.territory
     return lines(scene.axis, behind, "closed territory", {"width": 0}, fillcolor=fill, legendrank=60)
 
@@ -117,7 +116,7 @@ def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], 
     rows = np.array(y) * _RIM_ROWS // len(scene.rows)
     width = rim_width(1.6 if mark_size(scene) > 9 else 1.1, at_ms, scene.x_range_ms, rows)
     marker["line"] = {"width": width, "color": scene.colours.background, **marker.get("line", {})}
-    return marks(scene.axis, at_ms, y, words, name, has_many(scene), marker=marker, legendrank=rank)
+    return marks(scene.axis, at_ms, y, words, name, len(scene.rows), marker=marker, legendrank=rank)
 
 
 def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list[str]]) -> list[Drawn]:
@@ -130,11 +129,6 @@ def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list
     return [*found, cap_middles(scene)]
 
 
-def has_many(scene: Plane) -> bool:
-    """True if the records are too many for SVG."""
-    return len(scene.rows) > MOST_SVG_POINTS
-
-
 def other_keys(scene: Plane) -> Drawn:
     """Small dots for the records of other keys."""
     batch, trace = scene.trace.batch, scene.trace
@@ -142,7 +136,11 @@ def other_keys(scene: Plane) -> Drawn:
     is_seen = (decision <= LATE) | ((decision == TICK) & timed)
     other = scene.rows[(batch.key[scene.rows] != scene.history.key) & is_seen]
     dots = {"size": 6 if mark_size(scene) > 9 else 4, "color": scene.colours.other, "line": {"width": 0}}
-    return points(scene, other, "other keys move stream time, too", 70, _other_words(scene, other), **dots)
+    keys = [batch.key_at(row) for row in other.tolist()]
+    names = ["none" if key is None else escape_label(key) for key in keys]
+    told = zip(names, batch.offset[other].tolist(), batch.timestamp_ms[other].tolist(), strict=True)
+    words = [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in told]
+    return points(scene, other, "other keys move stream time, too", 70, words, **dots)
 
 
 def cap_middles(scene: Plane) -> Drawn:
@@ -155,15 +153,7 @@ def cap_middles(scene: Plane) -> Drawn:
     ]
     height = scene.y(np.array([cap.at for cap in scene.caps], np.int64))
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    return marks(scene.axis, middles, height, words, "closure", has_many(scene), marker=marker, showlegend=False)
-
-
-def _other_words(scene: Plane, records: Rows) -> list[str]:
-    batch = scene.trace.batch
-    keys = [batch.key_at(row) for row in records.tolist()]
-    names = ["none" if key is None else escape_label(key) for key in keys]
-    told = zip(names, batch.offset[records].tolist(), batch.timestamp_ms[records].tolist(), strict=True)
-    return [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in told]
+    return marks(scene.axis, middles, height, words, "closure", len(scene.rows), marker=marker, showlegend=False)
 
 
 # ---- words
@@ -193,10 +183,8 @@ def _left_out(scene: Plane) -> list[str]:
         return ["no record arrived in this partition during the run"]
     if len(rows) < len(everything):
         offset = trace.batch.offset
-        notes.append(
-            f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
-            f" {offset[everything[-1]]:,} (first=, last= show others)"
-        )
+        shown, whole = (f"{offset[each[0]]:,} to {offset[each[-1]]:,}" for each in (rows, everything))
+        notes.append(f"shown: offsets {shown} of {whole} (first=, last= show others)")
     idle = trace.decision[rows] == IDLE
     left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + int(not idle[0]) - int((~idle).sum())
     if left_out:
@@ -217,9 +205,8 @@ def _left_out(scene: Plane) -> list[str]:
         notes.append(here)
     without_place = int((trace.decision[history.own] > LATE).sum())
     if without_place:
-        notes.append(
-            f"{without_place:,} of the dropped records are not drawn: they have no usable time, or came a second time"
-        )
+        why = "they have no usable time, or came a second time"
+        notes.append(f"{without_place:,} of the dropped records are not drawn: {why}")
     return notes
 
 

@@ -40,7 +40,6 @@ from sessionkit.views.plane.marks import (
     Spoken,
     caps,
     clocks,
-    has_many,
     kept_though_late,
     labels,
     offsets,
@@ -49,7 +48,7 @@ from sessionkit.views.plane.marks import (
     territory,
     tether_lines,
 )
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, partition_code
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, partition_code
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane, reach_name
 from sessionkit.views.scenes.window_history import WindowHistory
@@ -103,8 +102,8 @@ def _missed_ends(scene: WindowPlane) -> Drawn:
         words.append(f"<b>closed before</b> offset {scene.trace.batch.offset[row]:,} came<br>{span}<br>{said}")
     line = {"width": 2, "color": scene.colours.drop}
     marker = {"symbol": "line-ns", "size": 9, "color": scene.colours.drop, "line": line}
-    name, gl = "end of a window that it missed", has_many(scene)
-    return marks(scene.axis, ends, scene.y(records), words, name, gl, marker=marker, legendrank=6)
+    name, rows = "end of a window that it missed", len(scene.rows)
+    return marks(scene.axis, ends, scene.y(records), words, name, rows, marker=marker, legendrank=6)
 
 
 def _window_points(scene: WindowPlane) -> list[Drawn]:
@@ -138,9 +137,8 @@ def _cure(scene: WindowPlane, met: Met) -> str:
     if scene.trace.inclusive_end:
         return f"{cure(grace_ms, most)} in all"
     if met.counted or least == most:
-        return (
-            f"{cure(grace_ms, most)}{(' in all' if len(met.missing_ms) > 1 else ' there too') if met.counted else ''}"
-        )
+        there = (" in all" if len(met.missing_ms) > 1 else " there too") if met.counted else ""
+        return cure(grace_ms, most) + there
     return f"{cure(grace_ms, least)} in one,<br>{grace_with(grace_ms, most)} in all"
 
 
@@ -210,11 +208,8 @@ def _session_points(scene: SessionPlane) -> list[Drawn]:
         Kind(history.merges, "bridge: joins two sessions", 2, "diamond", 4, "bridge"),
         Kind(history.drops, "dropped (dotted: missing grace)", 4, "x", 2, "drop", THIN),
     )
-
-    def words(rows: Rows) -> list[str]:
-        return reasons(scene.trace, scene.window, scene.axis.show, rows.tolist(), scene.missing_ms)
-
-    return own_points(scene, kinds, words)
+    trace, show = scene.trace, scene.axis.show
+    return own_points(scene, kinds, lambda rows: reasons(trace, scene.window, show, rows.tolist(), scene.missing_ms))
 
 
 def session_labels(scene: SessionPlane, frame: Frame) -> Placement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,9 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import rows_in_view
-from sessionkit.views.scenes.key_rows import Rows
+from sessionkit.views.scenes.key_rows import Rows, T_co
 
 Mask = npt.NDArray[np.bool_]
-T = TypeVar("T", bound=Trace)
 
 SORTS = ("drops", "merges", "activity", "key")
 _ROOMY = 8  # windows a lane that can be told apart, with their numbers
@@ -43,10 +42,10 @@ class Lane(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Board(Generic[T]):
+class Board(Generic[T_co]):
     """The lanes, top first, and the span of event time that is shown."""
 
-    trace: T
+    trace: T_co
     lanes: tuple[Lane, ...]
     first_ms: int
     last_ms: int
@@ -105,11 +104,32 @@ class Board(Generic[T]):
 
     @cached_property
     def most_eventful(self) -> tuple[int, int]:
-        """The whole extent where it can be read, else the part of it with most to see."""
-        return _most_eventful(replace(self, first_ms=self.extent[0], last_ms=self.extent[1]))
+        """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
+        first, last = self.extent
+        board, trace = replace(self, first_ms=first, last_ms=last), self.trace
+        readable, window_count = _ROOMY * len(self.lanes), len(self.all_windows)
+        if window_count <= readable:
+            return first, last
+        # those that lie over one another need no time of their own
+        wanted = max((last - first) * readable // window_count, _LENGTHS * trace.longest_made_ms)
+        if wanted >= last - first:
+            return first, last
+        span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
+        clock = clock_changes(trace.batch.timezone, last)
+        cells = clock.local(trace.batch.timestamp_ms) // span  # a day is one of the zone
+        seen = np.append(cells[board.records], clock.local(first) // span)
+        base = int(seen.min())
+        score = np.zeros(int(seen.max()) - base + 1)
+        for mask, worth in ((trace.late_for_some, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
+            place, count = np.unique(cells[board.of(mask)] - base, return_counts=True)
+            score[place] += worth * np.sqrt(count)  # some of each is better than many of one
+        if not score.any():
+            np.add.at(score, cells[board.records] - base, 1.0)
+        low = (base + int(np.argmax(score))) * span
+        return _trimmed(board, int(clock.first_at(low)), int(clock.last_at(low + span - 1)))
 
     @cached_property
-    def whole(self) -> Board[T]:
+    def whole(self) -> Board[T_co]:
         """The board of these lanes over all times."""
         return replace(self, first_ms=0, last_ms=INT64_MAX)
 
@@ -128,19 +148,19 @@ class Board(Generic[T]):
         return rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
 
 
-def everything(trace: T, trailing_only: bool = False) -> Board[T]:
+def everything(trace: Trace, trailing_only: bool = False) -> Board:
     """All lanes over all times: what a run keeps for all its pictures."""
     return Board(trace, _all_lanes(trace, None), 0, INT64_MAX, trailing_only=trailing_only)
 
 
 def choose(
-    whole: Board[T],
+    whole: Board,
     keys: Iterable[object] | None,
     most: int,
     sort: str | None,
     first_ms: int | None,
     last_ms: int | None,
-) -> Board[T]:
+) -> Board:
     """The lanes to show and the span: what was asked for, or the part with the most to see."""
     order = one_of("sort", "drops" if sort is None else sort, tuple(SORTS))
     if most < 1:
@@ -181,32 +201,7 @@ def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     return tuple(Lane(*pair) for pair in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True))
 
 
-def _most_eventful(board: Board[T]) -> tuple[int, int]:
-    """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
-    first, last = board.first_ms, board.last_ms
-    readable, window_count = _ROOMY * len(board.lanes), len(board.all_windows)
-    if window_count <= readable:
-        return first, last
-    # those that lie over one another need no time of their own
-    wanted = max((last - first) * readable // window_count, _LENGTHS * board.trace.longest_made_ms)
-    if wanted >= last - first:
-        return first, last
-    span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
-    trace, clock = board.trace, clock_changes(board.trace.batch.timezone, last)
-    cells = clock.local(trace.batch.timestamp_ms) // span  # a day is one of the zone
-    seen = np.append(cells[board.records], clock.local(first) // span)
-    base = int(seen.min())
-    score = np.zeros(int(seen.max()) - base + 1)
-    for mask, worth in ((trace.late_for_some, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
-        place, count = np.unique(cells[board.of(mask)] - base, return_counts=True)
-        score[place] += worth * np.sqrt(count)  # some of each is better than many of one
-    if not score.any():
-        np.add.at(score, cells[board.records] - base, 1.0)
-    low = (base + int(np.argmax(score))) * span
-    return _trimmed(board, int(clock.first_at(low)), int(clock.last_at(low + span - 1)))
-
-
-def _trimmed(board: Board[T], low: int, high: int) -> tuple[int, int]:
+def _trimmed(board: Board, low: int, high: int) -> tuple[int, int]:
     """The span without the empty time at its ends."""
     part = replace(board, first_ms=low, last_ms=high)
     columns, times = board.trace.window_columns, board.trace.batch.timestamp_ms[part.records]
@@ -215,7 +210,7 @@ def _trimmed(board: Board[T], low: int, high: int) -> tuple[int, int]:
     return (max(low, int(starts.min())), min(high, int(ends.max()))) if len(starts) else (low, high)
 
 
-def _ranked(board: Board[T], sort: str) -> list[int]:
+def _ranked(board: Board, sort: str) -> list[int]:
     """Numbers of the lanes in the order asked for; what they have equally often is ordered by records, then by key."""
     trace = board.trace
     names = trace.keys.to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,15 @@ from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", bound=Trace, covariant=True, default=Trace)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 Rows = npt.NDArray[np.int64]
 How = Literal["closed", "merged", "open"]
@@ -25,15 +34,8 @@ _FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood 
 _STEPS_OF_THE_LINE = 30  # on its way over the wait
 _MARGIN_ROWS = 3
 # what makes a stretch worth showing: for the first of its kind, and once more shared by so many of them
-_WORTH = {
-    "drops": (8.0, 4),
-    "merges": (8.0, 4),
-    "reopened": (8.0, 4),
-    "partly_late": (8.0, 4),
-    "late_but_kept": (4.0, 4),
-    "closes": (3.0, 4),
-    "kept": (8.0, 40),
-}
+_WORTH = dict.fromkeys(("drops", "merges", "reopened", "partly_late"), (8.0, 4))
+_WORTH |= {"late_but_kept": (4.0, 4), "closes": (3.0, 4), "kept": (8.0, 40)}
 _CUT_WINDOW_COST = 5.0
 _LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
 
@@ -72,10 +74,10 @@ class Cap:
 
 
 @dataclass(frozen=True)
-class KeyRows:
+class KeyRows(Generic[T_co]):
     """The records and windows of one key in one partition of a trace; `key` and `partition` are codes."""
 
-    trace: Trace
+    trace: T_co
     key: int
     partition: int
     trailing_only: bool = False  # only windows that end with a record are results
@@ -146,17 +148,13 @@ class KeyRows:
         return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
 
     @cached_property
-    def _movers(self) -> Rows:
-        times = self.trace.stream_time_ms[self.of_partition]
-        return self.of_partition[np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0]
-
-    @cached_property
     def _telling(self) -> npt.NDArray[np.bool_]:
         """True for the key's records and the closures of its windows, with as many movers of stream time as it takes
         to see it move: the first of each small step, and the one that had moved it for each record of the key."""
-        must = np.concatenate([self.own, self.trace.closes.at[self.closes]])
-        movers, step_ms = self._movers, max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
-        step = self.trace.stream_time_ms[movers] // step_ms
+        must, times = np.concatenate([self.own, self.trace.closes.at[self.closes]]), self.trace.stream_time_ms
+        risen = np.diff(times[self.of_partition], prepend=self.trace.first_stream_time_ms[self.partition])
+        movers = self.of_partition[risen > 0]
+        step = times[movers] // max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
         before = np.searchsorted(movers, must, side="right") - 1
         mask = np.zeros(len(self.trace), np.bool_)
         mask[must] = mask[movers[before[before >= 0]]] = True
@@ -237,9 +235,8 @@ class KeyRows:
             for span in self.spans[window]
             if span[0] <= last and span[1] >= first
         ]
-        steps = self.steps(
-            list(dict.fromkeys(window for window, *_ in alive)), first, last
-        )  # it may have several lives
+        windows = list(dict.fromkeys(window for window, *_ in alive))  # one may have several lives
+        steps = self.steps(windows, first, last)
         found = (self._life(span, steps, rows) for span in alive)
         return [life for life in found if life is not None]
 

@@ -6,18 +6,17 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
 from sessionkit.base.decisions import LATE
-from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
 from sessionkit.views.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
 from sessionkit.views.scenes.board import Board, Lane
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, Rows
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, Rows, T_co
 from sessionkit.windows.contract import WindowKind
 
 _CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
@@ -31,10 +30,10 @@ _LEAST_PITCH = 18  # of a lane in such a picture: that of its name
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(Generic[T_co]):
     """What a plane shows: the rows, and what its traces and labels are made of."""
 
-    history: KeyRows
+    history: KeyRows[T_co]
     window: WindowKind
     rows: Rows
     colours: Palette
@@ -43,7 +42,7 @@ class Plane:
     height: int | None = None  # of a picture whose title and legend stand beside it
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> T_co:
         return self.history.trace
 
     @property
@@ -135,10 +134,10 @@ def usual_pitch(lanes: int) -> int:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class Lanes(Generic[T_co]):
     """What the lanes show, and what their traces and words are made of."""
 
-    board: Board[Any]
+    board: Board[T_co]
     window: WindowKind
     colours: Palette
     axis: TimeAxis
@@ -146,7 +145,7 @@ class Lanes:
     height: int | None = None  # of a picture whose title and legend stand beside it; more if the lanes need more
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> T_co:
         return self.board.trace
 
     @property
@@ -190,7 +189,7 @@ class Lanes:
         """The span of event time that is shown."""
 
     @abstractmethod
-    def counted(self, board: Board[Any]) -> list[str]:
+    def counted(self, board: Board) -> list[str]:
         """What the lanes of `board` hold, in words."""
 
     @property

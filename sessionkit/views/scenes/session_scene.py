@@ -19,11 +19,8 @@ from sessionkit.windows.contract import SessionKind
 from sessionkit.windows.missing_grace import missing_grace_ms
 
 
-@dataclass(frozen=True)
-class SessionHistory(KeyRows):
+class SessionHistory(KeyRows[SessionTrace]):
     """The records and sessions of one key in one partition of a trace."""
-
-    trace: SessionTrace
 
     @property
     def wait_ms(self) -> int:
@@ -132,15 +129,11 @@ def _size_before(trace: SessionTrace, sizes: dict[int, Size], window: int, at: i
 
 
 @dataclass(frozen=True)
-class SessionPlane(Plane):
+class SessionPlane(Plane[SessionTrace]):
     """What a plane of sessions shows."""
 
     history: SessionHistory
     window: SessionKind
-
-    @property
-    def trace(self) -> SessionTrace:
-        return self.history.trace
 
     def cap_words(self, cap: Cap) -> str:
         """What a session held when it was closed, and how long it was."""
@@ -197,15 +190,10 @@ class SessionPlane(Plane):
 
 
 @dataclass(frozen=True)
-class SessionLanes(Lanes):
+class SessionLanes(Lanes[SessionTrace]):
     """What the lanes of sessions show."""
 
-    board: Board[SessionTrace]
     window: SessionKind
-
-    @property
-    def trace(self) -> SessionTrace:
-        return self.board.trace
 
     @property
     def half(self) -> float:
@@ -236,7 +224,7 @@ class SessionLanes(Lanes):
         room = max((high - low) // 28, 1)
         return low - room, high + room
 
-    def counted(self, board: Board[SessionTrace]) -> list[str]:
+    def counted(self, board: Board) -> list[str]:
         merges, drops = len(board.of(self.trace.decision == MERGED)), len(board.of(self.trace.decision == LATE))
         return [plural(len(board.windows), "session"), plural(merges, "merge"), f"{drops:,} dropped"]
 

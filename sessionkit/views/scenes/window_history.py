@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -17,11 +16,8 @@ from sessionkit.windows.contract import WindowKind
 Ends: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
-@dataclass(frozen=True)
-class WindowHistory(KeyRows):
+class WindowHistory(KeyRows[WindowTrace]):
     """The records and the time or sliding windows of one key in one partition of a trace."""
-
-    trace: WindowTrace
 
     @property
     def wait_ms(self) -> int:

@@ -43,14 +43,10 @@ def result_notes(windows: WindowKind) -> list[str]:
 
 
 @dataclass(frozen=True)
-class WindowPlane(Plane):
+class WindowPlane(Plane[WindowTrace]):
     """What a plane of time or sliding windows shows."""
 
     history: WindowHistory
-
-    @property
-    def trace(self) -> WindowTrace:
-        return self.history.trace
 
     @cached_property
     def _all_lives(self) -> list[Life]:
@@ -129,9 +125,8 @@ class WindowPlane(Plane):
         record, count = np.unique(pairs[:, 0], return_counts=True)
         counted = dict(zip(record.tolist(), count.tolist(), strict=True))
         missing: dict[int, list[int]] = {}
-        for at, short_ms in zip(
-            self.trace.missed.record[self.missed].tolist(), self.trace.missing_ms[self.missed].tolist(), strict=True
-        ):
+        records, short = self.trace.missed.record[self.missed], self.trace.missing_ms[self.missed]
+        for at, short_ms in zip(records.tolist(), short.tolist(), strict=True):
             missing.setdefault(at, []).append(short_ms)
         rows = self.shown(self.history.timed).tolist()
         return {row: Met(counted.get(row, 0), tuple(missing.get(row, ()))) for row in rows}
@@ -180,15 +175,8 @@ class WindowPlane(Plane):
         return away, missing
 
 
-@dataclass(frozen=True)
-class WindowLanes(Lanes):
+class WindowLanes(Lanes[WindowTrace]):
     """What the lanes of time or sliding windows show: drops, below them bars in sub-lanes, below those the records."""
-
-    board: Board[WindowTrace]
-
-    @property
-    def trace(self) -> WindowTrace:
-        return self.board.trace
 
     @cached_property
     def _by_height(self) -> list[Rows]:
@@ -247,9 +235,8 @@ class WindowLanes(Lanes):
         best = max if self.trace.inclusive_end else min
         missed = np.flatnonzero(np.isin(self.trace.missed.record, self.drops))
         found: dict[int, int] = {}
-        for row, short_ms in zip(
-            self.trace.missed.record[missed].tolist(), self.trace.missing_ms[missed].tolist(), strict=True
-        ):
+        records, short = self.trace.missed.record[missed], self.trace.missing_ms[missed]
+        for row, short_ms in zip(records.tolist(), short.tolist(), strict=True):
             found[row] = best(short_ms, found.get(row, short_ms))
         return found
 
@@ -269,7 +256,7 @@ class WindowLanes(Lanes):
         room = max((high - low) // 28, 1)
         return low - room, high + room
 
-    def counted(self, board: Board[WindowTrace]) -> list[str]:
+    def counted(self, board: Board) -> list[str]:
         late, accepted = self.trace.late_for_some, self.trace.accepted
         partly = len(board.of(late & accepted))
         words = [plural(len(board.windows), "window")]

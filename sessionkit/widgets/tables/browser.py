@@ -103,13 +103,9 @@ class TableView:
     def _mask(self, question: Question) -> npt.NDArray[np.bool_] | None:
         masks = []
         if letters := question.letters.strip():
-            searched = [
-                column for column in self.columns if column.kind == "text" or (column.is_key and column.can_sort)
-            ]
-            found = np.zeros(self.row_count, np.bool_)
-            for column in searched:
-                found |= column.holding(letters)
-            masks.append(found)
+            searched = [each for each in self.columns if each.kind == "text" or (each.is_key and each.can_sort)]
+            found = [each.holding(letters) for each in searched]
+            masks.append(np.logical_or.reduce([np.zeros(self.row_count, np.bool_), *found]))
         for number, (low, high) in question.spans.items():
             masks.append(self._column(number).between(*self.span_of(number, low, high)))
         return np.logical_and.reduce(masks) if masks else None
@@ -155,9 +151,13 @@ class TableBrowser(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget, and the first rows for where no script runs."""
+        rows = self.table.rows(Question())[:STATIC_ROWS]
+        table = plain_table_html([column.title for column in self.table.columns], self.table.shown(rows))
+        more = f"The first {len(rows)} of " if self.table.row_count > len(rows) else ""
+        said = escape_html(f"{more}{plural(self.table.row_count, self._view.noun)}. {self._zone}")
         bundle: Any = super()._repr_mimebundle_(**options)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data["text/html"] = self._static()
+        data["text/html"] = html_block(f"<p><b>{escape_html(self.label)}</b></p>{table}<p>{said}</p>")
         return bundle
 
     def _answer(self) -> None:
@@ -223,14 +223,6 @@ class TableBrowser(anywidget.AnyWidget):
             self.words = self._view.explain(row).splitlines()
         except SessionkitError as error:
             self.words = [str(error)]
-
-    def _static(self) -> str:
-        rows = self.table.rows(Question())[:STATIC_ROWS]
-        titles = [column.title for column in self.table.columns]
-        more = f"The first {len(rows)} of " if self.table.row_count > len(rows) else ""
-        said = f"{more}{plural(self.table.row_count, self._view.noun)}. {self._zone}"
-        head = f"<p><b>{escape_html(self.label)}</b></p>"
-        return html_block(f"{head}{plain_table_html(titles, self.table.shown(rows))}<p>{escape_html(said)}</p>")
 
 
 def _question(asked: Mapping[str, Any]) -> Question:

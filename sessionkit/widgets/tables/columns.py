@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -105,7 +105,9 @@ class TableColumn:
     def between(self, low: Any, high: Any) -> npt.NDArray[np.bool_]:
         """True for each row whose value is not below `low` and not above `high`; None is no bound."""
         if pa.types.is_integer(self.values.type):
-            low, high = _whole_bounds(low, high)
+            # the same integers lie between whole bounds, which have to fit into 64 bits
+            low = None if low is None else min(max(math.ceil(low), -INT64_MAX - 1), INT64_MAX)
+            high = None if high is None else min(max(math.floor(high), -INT64_MAX - 1), INT64_MAX)
         found = pc.is_valid(self.values)
         if low is not None:
             found = pc.and_kleene(found, pc.greater_equal(self.values, low))
@@ -145,7 +147,7 @@ def table_columns(columns: Mapping[str, Any], form: ResultForm, timezone: str) -
 def _column(name: str, values: Any, has_dates: bool, timezone: str, *, is_key: bool = False) -> TableColumn:
     values = values if _is_objects(values) else as_arrow(values)
     if name in TIMES and not is_key:
-        read = _time_reader(timezone) if has_dates else _length_reader
+        read = partial(_time_reader, timezone) if has_dates else _length_reader
         show = (lambda each: show_time(each.as_py(), timezone)) if has_dates else _said_length
         return TableColumn(TIMES[name].replace("_", " "), values, "time" if has_dates else "length", show, read)
     if name in LENGTHS and not is_key:
@@ -153,10 +155,9 @@ def _column(name: str, values: Any, has_dates: bool, timezone: str, *, is_key: b
         return TableColumn(title, values, "length", _said_length, _length_reader)
     if _is_objects(values):
         return TableColumn(shorten(name), values, "other", lambda value: shorten(value, MOST_LETTERS))
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_dictionary(values.type):
-        values = values.cast(kind)
-    return TableColumn(shorten(name), values, *_of_type(kind, timezone), is_key=is_key)
+        values = values.cast(values.type.value_type)
+    return TableColumn(shorten(name), values, *_of_type(values.type, timezone), is_key=is_key)
 
 
 def _of_type(kind: pa.DataType, timezone: str) -> tuple[Kind, Callable[[Any], str], Callable[[str, bool], Any] | None]:
@@ -184,8 +185,7 @@ def said_number(value: Any) -> str:
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if abs(value) >= 1e15 or 0 < abs(value) < 1e-4:
         return f"{value:.6g}"
-    digits = 2 if abs(value) >= 1_000 else 6
-    said = f"{value:,.{digits}f}"
+    said = f"{value:,.2f}" if abs(value) >= 1_000 else f"{value:,.6f}"
     return said.rstrip("0").rstrip(".")
 
 
@@ -204,32 +204,20 @@ def _number_reader(text: str, is_upper: bool) -> Any:
     raise InvalidArgument(problem("a bound must be a number", shorten(repr(text)), "such as 1,000"))
 
 
-def _whole_bounds(low: Any, high: Any) -> tuple[int | None, int | None]:
-    """Bounds between which the same integers are, within 64 bits."""
-    return (
-        None if low is None else min(max(math.ceil(low), -INT64_MAX - 1), INT64_MAX),
-        None if high is None else min(max(math.floor(high), -INT64_MAX - 1), INT64_MAX),
-    )
-
-
 def _length_reader(text: str, is_upper: bool) -> int:
     return int(text) if text.strip().isdecimal() else duration_ms(text, "a bound")
 
 
-def _time_reader(timezone: str) -> Callable[[str, bool], int]:
-    def read(text: str, is_upper: bool) -> int:
-        text = text.strip()
-        if text.isdecimal() and len(text) > 8:
-            return int(text)
-        try:
-            day = dt.date.fromisoformat(text)
-        except ValueError:
-            return moment_ms(text, "a bound", timezone)
-        # "to 4 July" means with all of that day
-        next_day = day + dt.timedelta(1)
-        return moment_ms(next_day, "a bound", timezone) - 1 if is_upper else moment_ms(day, "a bound", timezone)
-
-    return read
+def _time_reader(timezone: str, text: str, is_upper: bool) -> int:
+    text = text.strip()
+    if text.isdecimal() and len(text) > 8:
+        return int(text)
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        return moment_ms(text, "a bound", timezone)
+    # "to 4 July" means with all of that day
+    return moment_ms(day + dt.timedelta(is_upper), "a bound", timezone) - is_upper
 
 
 def _plain(each: pa.Scalar) -> Any:
