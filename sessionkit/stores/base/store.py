@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -19,16 +19,17 @@ from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
 from sessionkit.records.inputs.opened import frame_of_columns
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.binding import check_bound, check_results
+from sessionkit.stores.binding import check_bound, check_results, check_settings
 from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, Stored
 from sessionkit.stores.locking import SharedStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of, while_open
-from sessionkit.stores.typed_bytes import kind_of_key
+from sessionkit.stores.typed_bytes import Layout, kind_of_key, pack_value
 
 S = TypeVar("S", bound="BaseStore")
 SHOWN_ROWS = 20
 COUNTED_ROWS = 100_000  # counting more takes longer than what a store shows of itself should
+CODEC = "typed 1"
 
 
 class Noted(NamedTuple):
@@ -94,6 +95,10 @@ class BaseStore(SharedStore, ABC):
 
     def _note(self, **changes: Any) -> None:
         self._noted = self._noted._replace(**changes)
+
+    def _note_kind(self, key: Any) -> None:
+        if self._noted.key_kind is None:
+            self._note(key_kind=kind_of_key(key))
 
     def _note_names(self, names: Collection[str]) -> None:
         if names and self._noted.names != sorted(names):
@@ -286,3 +291,84 @@ class BaseStore(SharedStore, ABC):
     @abstractmethod
     def _facts(self) -> Iterator[str]:
         """Facts about the store in words, one by one."""
+
+
+class State(NamedTuple):
+    """One partition: the largest time that was put, the first segment that was not dropped, how far it was read."""
+
+    observed_time_ms: int = -1
+    first_segment: int = 0
+    snapshot: Snapshot = Snapshot()
+
+
+class WrittenStore(BaseStore):
+    """Base of the stores that write rows of bytes: their settings, their partitions and their transactions."""
+
+    layout: ClassVar[Layout]
+
+    def __init__(self, name: str, retention_ms: int | None, **settings: Any) -> None:
+        super().__init__(name, retention_ms)
+        self._settings = {"holds": self.holds, "codec": CODEC, "retention_ms": retention_ms, **settings}
+        self._states: dict[int, State] = {}
+        self._depth = 0
+
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        self._check_open()
+        return sorted(self._states)
+
+    def snapshot(self, partition: int) -> Snapshot:
+        return self._state(partition).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, together with all that it wrote.
+
+        The time that each of these partitions has observed is stored with it. (Kafka's store starts at -1 again when
+        it is reopened, as one on disk does here for a partition that no plan has committed; but a plan that goes on
+        where it stopped must find what it would have found had it never stopped.)
+        """
+        with self.all_or_nothing():
+            self._note_run(snapshots, names)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        with self.lock:
+            self._check_open()
+            before = dict(self._states), self._noted
+            self._depth += 1
+            try:
+                with self.transaction():
+                    yield
+            except BaseException:
+                self._states, self._noted = before
+                raise
+            finally:
+                self._depth -= 1
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Keeps what is written inside the block only if nothing raises; one transaction may lie in another.
+
+        At the end of the outermost one it is where it outlives the process, if the store does.
+        """
+
+    @abstractmethod
+    def _keep(self, partition: int, state: State) -> None:
+        """Takes over the state of a partition, and notes it beside the rows."""
+
+    def _state(self, partition: int) -> State:
+        return self._states.get(self._number(partition), State())
+
+    def _note_run(self, snapshots: Mapping[int, Snapshot], names: Collection[str]) -> None:
+        self._note_names(names)
+        for partition, snapshot in snapshots.items():
+            state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
+            self._keep(int(partition), state)
+
+    def _packed_header(self, at: bytes) -> bytes:
+        return pack_value({**self._settings, **self._noted._asdict()}, at)
+
+    def _read_header(self, header: Any) -> None:
+        check_settings(self.name, header, self._settings)
+        self._noted = Noted(*(header.get(field) for field in Noted._fields))

@@ -18,13 +18,6 @@ from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.state.column_state import ColumnState, State
 
 
-class OpenRead:
-    """A read that goes on while windows are put: nothing expires from the time on at which it stands."""
-
-    def __init__(self, time_ms: int) -> None:
-        self.time_ms = time_ms
-
-
 class Partition:
     """One partition's windows by the time that the store keeps them by, what it has observed, how far it was read."""
 
@@ -32,7 +25,8 @@ class Partition:
         self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
         self.observed_time_ms = -1
         self.snapshot = Snapshot()
-        self.open_reads: list[OpenRead] = []
+        # Where each read stands that goes on while windows are put: nothing expires from that time on.
+        self.open_reads: dict[object, int] = {}
 
     def copy(self) -> Partition:
         """A twin with these windows in maps of its own: what is put into one is not in the other."""
@@ -201,7 +195,7 @@ class InMemoryStore(BaseStore):
 
     def _live(self, partition: int) -> Partition:
         state = self._of(partition)
-        expired_ms = min([self._expiry_ms(state), *(read.time_ms - 1 for read in state.open_reads)])
+        expired_ms = min([self._expiry_ms(state), *(time_ms - 1 for time_ms in state.open_reads.values())])
         while state.by_time and state.by_time.peekitem(0)[0] <= expired_ms:
             state.by_time.popitem(0)
         return state

@@ -88,8 +88,8 @@ class PersistentBulkStore(PersistentStore):
     def _remove_columns(self, columns: State) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         if packed is None:
-            for partition, _, place, _ in self._one_by_one(columns):
-                self._remove(place, partition)
+            for partition, each in as_stored(columns):
+                self._remove(self._place_of(each), partition)
             return
         for partition, mask in _by_partition(columns):
             self._observe(partition, int(columns.time_ms[mask].max()), drop=False)
@@ -100,8 +100,7 @@ class PersistentBulkStore(PersistentStore):
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         fields = None if packed is None else column_codec.pack_fields(packed[0], columns)
         if packed is None or fields is None:
-            for partition, key, place, row in self._one_by_one(columns):
-                self._put(key, place, row, partition)
+            self._write_all(columns)
             return
         is_live = np.empty(len(columns.key), np.bool_)
         for partition, mask in _by_partition(columns):
@@ -116,14 +115,8 @@ class PersistentBulkStore(PersistentStore):
         kind = self._noted.key_kind
         return kind is None or keys.type == KEY_TYPES[kind]
 
-    def _one_by_one(self, columns: State) -> Iterator[tuple[int, Any, Place, tuple[Any, ...]]]:
-        """(partition, key, place, fields) of each window."""
-        for partition, each in as_stored(columns):
-            times = each[:2] if self.layout.has_end else each[:1]
-            yield partition, each.key, self._place(each.key, *times), self.layout.fields_of(each)
-
     @abstractmethod
-    def _place(self, key: Any, *times_ms: int) -> Place:
+    def _place_of(self, stored: Any) -> Place:
         """Where a window belongs; refuses times that none can have."""
 
     def _listed(self, question: Question) -> Iterator[Any]:

@@ -75,9 +75,9 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        place = self._place(session.key, session.window_start_ms, session.window_end_ms)
         deletes = session.aggregate is None and not keep_null
-        return self._put(session.key, place, None if deletes else self.layout.fields_of(session), partition)
+        fields = None if deletes else self.layout.fields_of(session)
+        return self._put(session.key, self._place_of(session), fields, partition)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
@@ -115,8 +115,8 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
         return None if fields is None else fields[-1]
 
-    def _place(self, key: Any, *times_ms: int) -> Place:
-        return session_place(self._raw(key), *times_ms)
+    def _place_of(self, stored: StoredSession) -> Place:
+        return session_place(self._raw(stored.key), stored.window_start_ms, stored.window_end_ms)
 
     def _find(
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False

@@ -74,12 +74,13 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        place = window_place(self._raw(window.key), window)
         deletes = window.aggregate is None and not keep_null
-        return self._put(window.key, place, None if deletes else self.layout.fields_of(window), partition)
+        fields = None if deletes else self.layout.fields_of(window)
+        return self._put(window.key, self._place_of(window), fields, partition)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        place = self._place(key, *check_times(window_start_ms, of=self.noun))
+        (start_ms,) = check_times(window_start_ms, of=self.noun)
+        place = Place(self._raw(key), start_ms, start_ms)
         fields = self._get(place, partition)
         return None if fields is None else self._stored(place, fields)
 
@@ -105,9 +106,8 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
                     break
                 yield self._stored(row.place, self._fields(row.at, row.raw))
 
-    def _place(self, key: Any, *times_ms: int) -> Place:
-        (start_ms,) = times_ms
-        return Place(self._raw(key), start_ms, start_ms)
+    def _place_of(self, stored: StoredWindow) -> Place:
+        return window_place(self._raw(stored.key), stored)
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
