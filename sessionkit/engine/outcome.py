@@ -57,7 +57,6 @@ class Outcome:
 
     @property
     def key_ranks(self) -> npt.NDArray[np.int64]:
-        """Place of each of the keys in the order of its bytes."""
         return self.batch.key_ranks if self.keys is self.batch.keys else key_ranks(self.keys)
 
     @property

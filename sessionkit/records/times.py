@@ -239,7 +239,8 @@ def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
     """(the typical number of a column, the units in which it is a time between 1990 and 2100); NaN if there is none."""
     found = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
     typical = float("nan") if found is None else found
-    return typical, [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+    first_s, last_s = _PLAUSIBLE_S
+    return typical, [unit for unit in TIME_UNITS if first_s <= typical / _PER_SECOND[unit] <= last_s]
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
@@ -262,11 +263,6 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
         finding = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100{rest}"
         warnings.warn(finding, stacklevel=level_of_user())
     return source.unit
-
-
-def is_plausible(value: float, unit: str) -> bool:
-    """True if `value` units after 1970 lie between 1990 and 2100."""
-    return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
 
 
 def _refuse_bad(

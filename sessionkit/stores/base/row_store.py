@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.base.moments import Moment
@@ -16,7 +16,7 @@ from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.base.store import State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredSession, StoredWindow
 from sessionkit.stores.rows import check_times, session_place, time_of, window_place
-from sessionkit.stores.typed_bytes import SESSIONS, WINDOWS, Place, pack_value, unpack_key, unpack_value
+from sessionkit.stores.typed_bytes import SESSIONS, WINDOWS, Layout, Place, pack_value, unpack_key, unpack_value
 
 Times: TypeAlias = tuple[int, int]  # the first and the last, both included
 RawKeys: TypeAlias = tuple[bytes | None, bytes | None]  # the first and the last, both included; None: open
@@ -32,6 +32,8 @@ class RowStore(WrittenStore):
     of which each is registered: one is a `SessionRowStore`, too, and one a `WindowRowStore`. No call comes from two
     threads at once. What goes wrong is raised as an error of sessionkit's, such as `StoreFailed`.
     """
+
+    layout: ClassVar[Layout]
 
     def __init__(self, *, name: str, retention: Duration | None = None) -> None:
         super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
@@ -67,6 +69,13 @@ class RowStore(WrittenStore):
         """Writes a note, instead of the one of this name that may be there."""
 
     @abstractmethod
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Keeps what is written inside the block only if nothing raises; one transaction may lie in another.
+
+        At the end of the outermost one it is where it outlives the process, if the store does.
+        """
+
+    @abstractmethod
     def close_rows(self) -> None:
         """Lets go of what holds the rows."""
 
@@ -84,6 +93,9 @@ class RowStore(WrittenStore):
         if self._open:
             self._open = False
             self.close_rows()
+
+    def _transaction(self) -> AbstractContextManager[Any]:
+        return self.transaction()
 
     @contextmanager
     def _written(self) -> Iterator[None]:

@@ -20,11 +20,11 @@ from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
 from sessionkit.records.inputs.opened import frame_of_columns
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.binding import check_bound, check_results, check_settings
-from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, Stored
+from sessionkit.stores.contract import Snapshot, Stored, StoredColumns
 from sessionkit.stores.locking import SharedStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of, while_open
-from sessionkit.stores.typed_bytes import Layout, kind_of_key, pack_value
+from sessionkit.stores.typed_bytes import kind_of_key, pack_value
 
 S = TypeVar("S", bound="BaseStore")
 SHOWN_ROWS = 20
@@ -151,13 +151,13 @@ class BaseStore(SharedStore, ABC):
     def all(self, *, partition: int = 0) -> Iterator[Any]:
         """Every window of a partition, in the store's own order."""
 
-    def _write_all(self, puts: SessionColumns | FixedColumns) -> None:
+    def _write_all(self, puts: StoredColumns) -> None:
         for partition, each in as_stored(puts):
             self.write(each, partition=partition, keep_null=True)
 
     def _as_columns(
         self, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
-    ) -> SessionColumns | FixedColumns:
+    ) -> StoredColumns:
         """A store's windows as columns; keys are of the type that the store noted, or else of `key_type`."""
         kind = self._noted.key_kind if found else None
         return as_columns(self.holds, found, key_type if kind is None else KEY_TYPES[kind], names)
@@ -304,8 +304,6 @@ class State(NamedTuple):
 class WrittenStore(BaseStore):
     """Base of the stores that write rows of bytes: their settings, their partitions and their transactions."""
 
-    layout: ClassVar[Layout]
-
     def __init__(self, name: str, retention_ms: int | None, **settings: Any) -> None:
         super().__init__(name, retention_ms)
         self._settings = {"holds": self.holds, "codec": CODEC, "retention_ms": retention_ms, **settings}
@@ -338,7 +336,7 @@ class WrittenStore(BaseStore):
             before = dict(self._states), self._noted
             self._depth += 1
             try:
-                with self.transaction():
+                with self._transaction():
                     yield
             except BaseException:
                 self._states, self._noted = before
@@ -347,11 +345,8 @@ class WrittenStore(BaseStore):
                 self._depth -= 1
 
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[Any]:
-        """Keeps what is written inside the block only if nothing raises; one transaction may lie in another.
-
-        At the end of the outermost one it is where it outlives the process, if the store does.
-        """
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """Keeps the rows and notes written inside the block only if nothing raises; one may lie in another."""
 
     @abstractmethod
     def _keep(self, partition: int, state: State) -> None:

@@ -50,7 +50,6 @@ class Budget:
         self.most, self.held, self.most_held = most, 0, 0
 
     def add(self, size: int) -> None:
-        """Adds this number of bytes to those in use."""
         self.held += size
         self.most_held = max(self.most_held, self.held)
 

@@ -13,9 +13,9 @@ from sortedcontainers import SortedDict
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import one_of
 from sessionkit.stores.base.store import BaseStore
-from sessionkit.stores.contract import RESTARTS, Snapshot
+from sessionkit.stores.contract import RESTARTS, Snapshot, StoredColumns
 from sessionkit.stores.rows import KEY_TYPES, as_stored
-from sessionkit.stores.state.column_state import ColumnState, State
+from sessionkit.stores.state.column_state import ColumnState
 
 
 class Partition:
@@ -53,13 +53,11 @@ class InMemoryStore(BaseStore):
 
     @property
     def read_partitions(self) -> list[int]:
-        """The numbers of the partitions of which it knows how far they were read, rising."""
         self._check_open()
         columns = self._bulk()
         return sorted(self._partitions) if columns is None else columns.read_partitions
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read."""
         self._check_open()
         columns = self._bulk()
         return self._of(partition).snapshot if columns is None else columns.snapshot(partition)
@@ -142,7 +140,7 @@ class InMemoryStore(BaseStore):
         return super()._first(most) if columns is None else self._rows(columns.ordered(most))
 
     @staticmethod
-    def _rows(held: State | None) -> Iterator[tuple[Any, ...]]:
+    def _rows(held: StoredColumns | None) -> Iterator[tuple[Any, ...]]:
         return iter(()) if held is None else ((p, each.key, *each[:3]) for p, each in as_stored(held))
 
     def _facts(self) -> Iterator[str]:

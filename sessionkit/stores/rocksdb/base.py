@@ -17,14 +17,15 @@ from sessionkit.stores.base.store import COUNTED_ROWS, State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot
 from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
-from sessionkit.stores.rocksdb.row_space import HEADER, STATE, Question, Row, RowSpace
+from sessionkit.stores.rocksdb.row_space import HEADER, ROWS, STATE, Question, Row, RowSpace
 from sessionkit.stores.segments import Segments
-from sessionkit.stores.typed_bytes import Place, pack_value, unpack_key, unpack_value
+from sessionkit.stores.typed_bytes import Layout, Place, pack_value, unpack_key, unpack_value
 
 
 class PersistentStore(WrittenStore):
     """The base of the session store and the window store on disk."""
 
+    layout: ClassVar[Layout]
     is_persistent: ClassVar[bool] = True
     longest_key: ClassVar[int] = MAX_KEY_BYTES
     boundary_is_visible: bool = False
@@ -85,11 +86,11 @@ class PersistentStore(WrittenStore):
                     self._observe(number, observed_ms)
             self.commit_snapshots({number: state.snapshot for number, state in self._states.items()})
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Keeps what is changed inside the block only if nothing raises; one transaction may lie in another.
+    def _transaction(self) -> AbstractContextManager[None]:
+        """What is changed inside is in memory first, where every read sees it.
 
-        It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
-        next single change, or when the store is closed: so windows and the position they belong to are never apart.
+        It reaches the disk as one batch with the next commit, the next single change, or when the store is closed: so
+        windows and the position they belong to are never apart.
         """
         return self._database.transaction()
 
@@ -241,9 +242,6 @@ class PersistentStore(WrittenStore):
 
     def _read_states(self) -> None:
         """Position and clocks of the partitions that were committed."""
-        cursor = self._database.cursor()
-        cursor.seek(STATE)
-        while cursor.key is not None and cursor.key.startswith(STATE):
-            observed_ms, first_segment, *snapshot = self._fields(cursor.key, cursor.value())
-            self._states[int.from_bytes(cursor.key[1:])] = State(observed_ms, first_segment, Snapshot(*snapshot))
-            cursor.step()
+        for key, value in zip(*self._database.rows(STATE, ROWS), strict=True):
+            observed_ms, first_segment, *snapshot = self._fields(key, value)
+            self._states[int.from_bytes(key[1:])] = State(observed_ms, first_segment, Snapshot(*snapshot))

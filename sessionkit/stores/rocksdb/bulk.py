@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.stores.rocksdb import columns as column_codec
 from sessionkit.stores.rocksdb.base import PersistentStore
-from sessionkit.stores.rocksdb.columns import State
 from sessionkit.stores.rocksdb.row_space import Question, Row
 from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.typed_bytes import Place
@@ -85,7 +84,7 @@ class PersistentBulkStore(PersistentStore):
         for raw in wanted:
             yield from self._rows(open_ones._replace(low=raw, high=raw))
 
-    def _remove_columns(self, columns: State) -> None:
+    def _remove_columns(self, columns: StoredColumns) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         if packed is None:
             for partition, each in as_stored(columns):
@@ -96,7 +95,7 @@ class PersistentBulkStore(PersistentStore):
         for rows in packed:
             self._database.change(dict.fromkeys(rows.rows()))
 
-    def _put_columns(self, columns: State) -> None:
+    def _put_columns(self, columns: StoredColumns) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         fields = None if packed is None else column_codec.pack_fields(packed[0], columns)
         if packed is None or fields is None:
@@ -127,7 +126,7 @@ class PersistentBulkStore(PersistentStore):
         return self.layout.stored(place, self._key(place.key), fields)
 
 
-def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+def _by_partition(columns: StoredColumns) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
     """(partition, mask of its windows) of each partition."""
     for partition in np.unique(columns.partition).tolist():
         yield partition, columns.partition == partition

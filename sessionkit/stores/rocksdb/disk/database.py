@@ -82,7 +82,6 @@ class Cursor:
         del self.rows
 
     def value(self) -> bytes:
-        """The value of the row it stands on."""
         if self._is_waiting:
             return self._pending.rows[self.key]
         return self._database.call(self.rows.value)

@@ -132,7 +132,6 @@ class StoreFolder:
         self._held = None
 
     def size_bytes(self) -> int:
-        """Bytes that the folder takes on disk."""
         size = 0
         for entry in os.scandir(self.rows):
             with suppress(FileNotFoundError):  # RocksDB removes files when it merges them
