@@ -232,8 +232,8 @@ class SessionRowStore(SessionCalls, RowStore):
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
-        return self._listed(partition, (earliest_ms, INT64_MAX), (low, high), latest_ms, backward=backward)
+        times_ms, raw_keys = (earliest_ms, INT64_MAX), self._key_range(*keys)
+        return self._listed(partition, times_ms, raw_keys, latest_ms, backward=backward)
 
 
 class WindowRowStore(WindowCalls, RowStore):
@@ -261,8 +261,7 @@ class WindowRowStore(WindowCalls, RowStore):
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         first_ms, last_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
-        return self._listed(partition, (first_ms, last_ms), (low, high), backward=backward)
+        return self._listed(partition, (first_ms, last_ms), self._key_range(*keys), backward=backward)
 
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

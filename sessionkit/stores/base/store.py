@@ -202,9 +202,11 @@ class BaseStore(SharedStore, ABC):
             raise InvalidArgument(problem("a key is too long", got, f"at most {self.longest_key:,} bytes"))
         return raw
 
-    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+    def _key_range(self, *keys: Any) -> tuple[bytes | None, bytes | None]:
+        """The bytes of the first and the last of the keys; of several an end that is None is open."""
         self._check_open()
-        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
+        bounds = [None if key is None and len(keys) > 1 else self._raw(key) for key in keys]
+        return bounds[0], bounds[-1]
 
     def _number(self, partition: int) -> int:
         self._check_open()

@@ -135,7 +135,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         latest_end_ms: int = INT64_MAX,
     ) -> Iterator[StoredSession]:
         """Sessions by end, key bytes and falling start. The answer is fixed when the call is made."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         first_ms, last_ms, start_ms = check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
         by_time = self._live(partition).by_time
         found = [

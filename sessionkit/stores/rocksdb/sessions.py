@@ -122,7 +122,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         """Sessions by segment, then key, end and start."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         earliest_end_ms, latest_start_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
         question = self._question(partition, earliest_end_ms, backward=backward)
         return self._listed(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))

@@ -113,7 +113,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """Windows by segment, then key and start; in a time-ordered store without an index by start and key."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         question = self._question(partition, from_ms, to_ms, backward=backward)
         return self._listed(question._replace(low=low, high=high))
