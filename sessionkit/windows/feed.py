@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -159,16 +159,21 @@ class Feed:
         return Room(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(0 if self.keep else size, np.uint8))
 
     def _columns(self, lo: int, size: int, room: Room) -> Columns:
-        batch, rows = self.batch, slice(lo, min(lo + size, len(self)))
-        times, partition, before = batch.timestamp_ms[rows], batch.partition[rows], self.stream_time_ms.copy()
-        count = len(times)
+        count = min(size, len(self) - lo)
         slot, stair = room.slot[:count], room.stream_time_ms[:count]
-        decision = self.decision[rows] if self.keep else room.decision[:count]
-        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[rows]
-        stream_times(partition, times, rejected, self.stream_time_ms, stair)
-        self.slots.number(batch.key[rows], partition, slot, rejected)
-        np.copyto(decision[: len(rejected)], rejected, where=rejected != 0)
+        decision = self.decision[lo : lo + count] if self.keep else room.decision[:count]
+        times, before = self.batch.timestamp_ms[lo : lo + count], self.stream_time_ms.copy()
+        self.place(lo, lo + count, slot, stair, decision)
         return Columns(lo, slot, times, stair, before, self.slots.partition, decision)
+
+    def place(self, lo: int, hi: int, slot: Any, stair: Any, decision: Any) -> None:
+        """Fills in slot and stream time of the records from `lo` to `hi`, and the decision on the rejected ones."""
+        batch = self.batch
+        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[lo:hi]
+        partition = batch.partition[lo:hi]
+        stream_times(partition, batch.timestamp_ms[lo:hi], rejected, self.stream_time_ms, stair)
+        self.slots.number(batch.key[lo:hi], partition, slot, rejected)
+        np.copyto(decision[: len(rejected)], rejected, where=rejected != 0)
 
 
 class PlacedFeed(Feed):
