@@ -297,7 +297,6 @@ class Plan:
         """
         from sessionkit.deployed import lives as of_lives  # most runs need none of this
         from sessionkit.deployed.deployment import checked_clock, checked_restarts
-        from sessionkit.deployed.lives import task_store
 
         windows, retention_ms = self._complete_windows, self._deployed_retention_ms(how, store)
         restarts = checked_restarts(how.restarts, len(batch))
@@ -305,7 +304,7 @@ class Plan:
             want = 'an empty store, or restarts of the kind "disk"'
             got = shorten(store)
             raise InvalidArgument(problem("what a changelog holds is known from its beginning only", got, want))
-        state = task_store(str(how.store), windows, self._strategy, retention_ms) if store is None else store
+        state = of_lives.task_store(str(how.store), windows, self._strategy, retention_ms) if store is None else store
         batch = batch if windows.takes_null_values else without_null_values(batch)
         lives: list[Run] = []
         first, buffers = 0, ()

@@ -70,7 +70,6 @@ class CompiledFold:
         return self._calls is None
 
     def feed_spans(self, spans: Spans) -> None:
-        """Adds every record to the windows of its span."""
         for accumulator in self._accumulators:
             accumulator.feed_spans(spans)
 
@@ -153,7 +152,6 @@ class PythonFold:
         """Nothing to do: a dict grows by itself."""
 
     def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        """Adds the records from `lo` on."""
         for _ in self._steps(self._state, window, merges, lo):
             pass
 
@@ -178,7 +176,6 @@ class PythonFold:
             yield i, aggregate
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
-        """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
         touches = Touches(
             record=np.asarray(record + lo, np.int64),
             window=np.asarray(window, np.int32),
@@ -228,15 +225,12 @@ class PythonFold:
         return out
 
     def aggregates(self, rows: Rows) -> npt.NDArray[np.object_]:
-        """Aggregates that a store keeps for the windows at `rows`."""
         return python_objects([self._state.get(row) for row in rows.tolist()])
 
     def results(self, rows: Rows) -> npt.NDArray[np.object_]:
-        """Results that a user sees for the windows at `rows`."""
         return python_objects([self._aggregation.result(self._state.get(row)) for row in rows.tolist()])
 
     def loaded_results(self) -> npt.NDArray[np.object_]:
-        """The results of the windows that came from a store, as they came."""
         return python_objects([self._aggregation.result(aggregate) for aggregate in self._loaded])
 
     def running(self, window: Rows, merges: Merges) -> npt.NDArray[np.object_]:

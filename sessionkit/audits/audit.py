@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 
-from sessionkit.audits.noticing import cache_in_effect, held_back, is_shadowed, notice_ours, waiting_at_end
+from sessionkit.audits.noticing import cache_in_effect, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
@@ -27,6 +27,7 @@ from sessionkit.audits.verdicts import (
     WindowId,
     ids_of,
     in_order,
+    places_in,
     result_columns,
     results_of,
     verdict_on,
@@ -349,7 +350,9 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         assert run.deployed is not None, "it was deployed"
         at_end = store_at_end(run)
-        waiting = waiting_at_end(expected, run.deployed, at_end) if waits else held_back(run)
+        waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset[WindowId]()
+        if plan._suppression is not None:
+            waiting = frozenset(places_in(run.suppress_buffer()._columns))
         played: Any = getattr(at_end, "store", at_end)  # behind its cache
         played.notices = False  # later reads only look
         if played.finds_closed:

@@ -67,17 +67,6 @@ def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[Win
     return frozenset(ids & found)
 
 
-def held_back(run: Run) -> frozenset[WindowId]:
-    """The windows of which a result waits in a buffer of suppress at the end."""
-    assert run.deployed is not None, "an audit deploys its plan"
-    numbers = run._outcome.batch.partitions.tolist()
-    return frozenset(
-        WindowId(numbers[each.partition], each.key, each.result.window_start_ms, each.result.window_end_ms)
-        for buffer in run.deployed.buffers
-        for each in buffer.held()
-    )
-
-
 def notice_ours(
     plan: Plan, batch: RecordBatch, retention_ms: int, part_of: Parts, noticed: dict[Hashable, Noticed]
 ) -> None:

@@ -112,11 +112,9 @@ class ForgettingStore:
         """Does nothing: the store of an audit is never closed."""
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read."""
         return self._partitions[partition].snapshot
 
     def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
-        """Takes over how far a run came."""
         for number, snapshot in snapshots.items():
             self._partitions[number].snapshot = snapshot
 
@@ -239,7 +237,6 @@ class ForgettingSessions(ForgettingStore):
     finds_closed = True
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session; False if it is refused. A null aggregate deletes, unless `keep_null`."""
         stored = None if session.aggregate is None and not keep_null else session
         return self._write(session.key, session.window_end_ms, session.window_start_ms, stored, partition)
 
@@ -253,7 +250,6 @@ class ForgettingSessions(ForgettingStore):
     def find_sessions(
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]:
-        """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
         if self._is_shadowed:
             return iter(())
         state, raw = self._partitions[partition], key_bytes(key)
@@ -295,7 +291,6 @@ class ForgettingSessions(ForgettingStore):
         return (s for s in sessions if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int, *, partition: int = 0) -> Any:
-        """The aggregate of exactly this session; None if there is none."""
         found = self._one(key, end_ms, start_ms, partition)
         return None if found is None else found.aggregate
 
@@ -310,18 +305,15 @@ class ForgettingWindows(ForgettingStore):
     shows_boundary = True
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window; False if it is refused. A null aggregate deletes, unless `keep_null`."""
         stored = None if window.aggregate is None and not keep_null else window
         return self._write(window.key, window.window_start_ms, window.window_start_ms, stored, partition)
 
     def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none."""
         return self._one(key, window_start_ms, window_start_ms, partition)
 
     def _find(
         self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """Windows of a key that start between the two times, both included."""
         found = list(self._of_key(keys[0], time_from_ms, time_to_ms, partition))
         return reversed(found) if backward else iter(found)
 

@@ -106,15 +106,12 @@ class ProcessorFold:
         return python_objects(results) if self._kind is None else typed_column(results, self._kind)
 
     def aggregates(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
-        """Aggregates that the store was given last for the windows at `rows`."""
         return python_objects([self._last[row] for row in rows])
 
     def results(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array | npt.NDArray[np.object_]:
-        """Results that a user sees for the windows at `rows`."""
         return self.column([self._last[row] for row in rows])
 
     def loaded_results(self) -> pa.Array | npt.NDArray[np.object_]:
-        """The results of the windows that came from a store, as they came."""
         return self.column(self._loaded)
 
     def running(self, *_: Any) -> pa.Array | npt.NDArray[np.object_]:
@@ -235,8 +232,10 @@ class _ProcessorRun:
             self.clock_ms.append(self._now_ms())
             if batch.rejected is not None and batch.rejected[i]:
                 recorder.decision[i] = batch.rejected[i]
-                if batch.rejected[i] >= TICK:
-                    self._tick(recorder, times[i], partitions[i])
+                if batch.rejected[i] >= TICK:  # it moves stream time without a record
+                    self.processors[partitions[i]].tick(times[i])
+                    if self.how.emit == "on_window_close":
+                        self._emit(recorder, partitions[i])
             else:
                 self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
                 self._note_refused()  # by the store, when something was evicted
@@ -257,12 +256,6 @@ class _ProcessorRun:
             buffers_left=self._buffers_left,
         )
         return Processed(outcome, deployed, self._store if self.cache is None else self.cache)
-
-    def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
-        """Moves stream time without a record."""
-        self.processors[partition].tick(timestamp_ms)
-        if self.how.emit == "on_window_close":
-            self._emit(recorder, partition)
 
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]

@@ -52,10 +52,10 @@ class Recorder:
         self.decision = np.zeros(len(batch), np.uint8)
         self.rows: list[list[int]] = []
         self.last: list[Any] = []  # aggregate of each window, as the processor gave it last
+        self._row_of: dict[tuple[int, Any, int], int] = {}
         self.loaded_count = 0
 
     def columns(self) -> WindowColumns:
-        """The windows."""
         table = np.array(self.rows, np.int64).reshape(-1, len(KINDS)).T
         columns: Any = [column.astype(kind) for column, kind in zip(table, KINDS, strict=True)]
         return WindowColumns._make([*columns, self.loaded_count])
@@ -73,7 +73,6 @@ class SessionRecorder(Recorder):
         self.after: list[Any] = [None] * len(batch)  # aggregate of its window after each record
         self._merges: list[tuple[int, int, int]] = []
         self._reopenings: list[tuple[int, int, int, int]] = []
-        self._row_of: dict[tuple[int, Any, int], int] = {}
         self._bounds: list[tuple[int, int]] = []
 
     def load(self, session: StoredSession, partition: int) -> None:
@@ -133,12 +132,10 @@ class SessionRecorder(Recorder):
 
     @property
     def merge_count(self) -> int:
-        """How many sessions were absorbed."""
         return len(self._merges)
 
     @property
     def missed_count(self) -> int:
-        """How many times a record came too late for a window."""
         return int((self.decision == LATE).sum())
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:
@@ -167,7 +164,6 @@ class WindowRecorder(Recorder):
         self._touches: list[tuple[int, int, int, int, int]] = []
         self._newest_ms: list[int] = []  # in the window after each touch
         self._loaded_times: list[int] = []
-        self._row_of: dict[tuple[int, Any, int], int] = {}
 
     def load(self, window: StoredWindow, partition: int) -> None:
         """A window that was in the store before the run."""
@@ -187,7 +183,6 @@ class WindowRecorder(Recorder):
         return row
 
     def take(self, i: int, touches: list[WindowTouch], key: Any, partition: int, close_time_ms: int) -> int:
-        """Writes down what record i did; gives how many of its results the store refused to keep."""
         effects = {touch.effect for touch in touches}
         counted = effects & {OPENED, ADDED, COPIED_ADDED}
         self.decision[i] = LATE if not counted else ADDED if counted == {ADDED} else OPENED
@@ -219,7 +214,6 @@ class WindowRecorder(Recorder):
 
     @property
     def missed_count(self) -> int:
-        """How many times a record came too late for a window."""
         return sum(effect == LATE for _, _, effect, _, _ in self._touches)
 
     def trace(self, keys: pa.Array, columns: WindowColumns, **options: Any) -> Trace:

@@ -81,7 +81,8 @@ def place_records(batch: RecordBatch) -> Placed:
 def cut(placed: Placed, partitions: int) -> Bands:
     """Bands of about as many records each, but never less than all of a slot."""
     slots, slot = placed.slots, placed.slot
-    order = _table_order(placed, partitions)
+    by_key = grouped(placed.rank[slots.key], len(placed.rank))[1]
+    order = by_key[grouped(slots.partition[by_key], partitions)[1]]
     place = np.empty(slots.count, np.int32)
     place[order] = np.arange(slots.count, dtype=np.int32)
     spans = shares(len(slot), place.nbytes)
@@ -110,13 +111,6 @@ def cut(placed: Placed, partitions: int) -> Bands:
     in_threads(deal, range(len(spans)))
     ordered = Slots.known(slots.key[order], slots.partition[order])
     return Bands(rows, places, first_row, np.append(starts, slots.count), ordered)
-
-
-def _table_order(placed: Placed, partitions: int) -> Numbers:
-    """The slots by partition and key bytes."""
-    slots = placed.slots
-    by_key = grouped(placed.rank[slots.key], len(placed.rank))[1]
-    return by_key[grouped(slots.partition[by_key], partitions)[1]]
 
 
 @compiled_loop
@@ -186,9 +180,6 @@ class _NotTold:
         return "a record"
 
 
-NOT_TOLD = _NotTold()
-
-
 class BandRun:
     """A run over a batch of which no trace is kept, and before which there was no state."""
 
@@ -227,7 +218,7 @@ class BandRun:
         values = {name: taken(column, rows.astype(np.intp)) for name, column in self._batch.values.items()}
         feed = self._feed(rows, slot, slots, values)
         folds = {
-            name: make_fold(aggregation, values, self._none.aggregates[name], NOT_TOLD)
+            name: make_fold(aggregation, values, self._none.aggregates[name], _NotTold)
             for name, aggregation in self._aggregations.items()
         }
         decided: Any = self._windows.run(feed, folds, self._retention_ms)

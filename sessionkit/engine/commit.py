@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sessionkit.engine.idle_partitions import with_arrivals
 from sessionkit.engine.outcome import Outcome
-from sessionkit.stores.contract import COLUMNS, BulkStore, FixedColumns, SessionColumns
+from sessionkit.stores.contract import COLUMNS, BulkStore, StoredColumns
 from sessionkit.windows.contract import WindowKind
 
 
@@ -18,7 +18,7 @@ def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms
     store.commit(outcome.loaded, columns_at(outcome, rows, windows.holds), with_arrivals(outcome))
 
 
-def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> SessionColumns | FixedColumns:
+def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> StoredColumns:
     """The sessions, or the time and sliding windows, at `rows` as a store takes them."""
     columns = outcome.window_columns
     return COLUMNS[holds](

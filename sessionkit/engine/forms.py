@@ -135,7 +135,6 @@ class WindowRun:
 
     @staticmethod
     def missed_count(feed: Feed, decided: Decided) -> int:
-        """How many times a record came too late for a window."""
         return decided.missed_count
 
 

@@ -36,7 +36,7 @@ from sessionkit.trace.loops import are_few_places, closed_windows, order_by_plac
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.trace import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind, do_overlap
-from sessionkit.windows.feed import Feed, Loaded, are_several_chunks
+from sessionkit.windows.feed import CHUNK, Feed, Loaded
 from sessionkit.windows.loops import count_each
 
 Times = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ def _run_as_they_came(
         before_run = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
         row_counts = make_fold(count(), {}, pa.array(before_run), described)
     kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
-    with handing_over(worth_it=are_several_chunks(batch)) as hand:
+    with handing_over(worth_it=len(batch) > CHUNK) as hand:
         feed = Feed(
             batch,
             Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0),

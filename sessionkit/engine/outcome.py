@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.folds import Fold
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import REPLAYED, TICK
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
@@ -29,9 +30,9 @@ class FinishedWindows(NamedTuple):
 
     key: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
-    closed: npt.NDArray[np.bool_]
+    start_ms: Longs
+    end_ms: Longs
+    closed: Flags
     results: Mapping[str, pa.Array]
 
 
@@ -42,7 +43,7 @@ class Outcome:
     batch: RecordBatch
     keys: pa.Array
     window_columns: WindowColumns
-    closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
+    closed: Flags  # by the end of the run, for each window
     folds: Mapping[str, Fold]  # by which results are made, where they are not finished
     loaded: Any  # SessionColumns or FixedColumns
     row_counts: Fold | None = None  # how many records count in each window, of those in a store
@@ -56,24 +57,23 @@ class Outcome:
     kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
 
     @property
-    def key_ranks(self) -> npt.NDArray[np.int64]:
-        """Place of each of the keys in the order of its bytes."""
+    def key_ranks(self) -> Longs:
         return self.batch.key_ranks if self.keys is self.batch.keys else key_ranks(self.keys)
 
     @property
-    def earlier_rows(self) -> npt.NDArray[np.int64]:
+    def earlier_rows(self) -> Longs:
         """How many records earlier runs put into each window that was loaded; -1 where the store does not know."""
         return rows_of(self.loaded)
 
-    def rows_at(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64] | None:
+    def rows_at(self, rows: npt.NDArray[np.intp]) -> Longs | None:
         """How many records count in these windows, with those of earlier runs; -1 where these are not known."""
         if self.row_counts is None:
             return None
-        counts: npt.NDArray[np.int64] = np.asarray(self.row_counts.aggregates(rows), np.int64)
+        counts: Longs = np.asarray(self.row_counts.aggregates(rows), np.int64)
         return np.maximum(counts, -1)
 
     @cached_property
-    def is_result(self) -> npt.NDArray[np.bool_]:
+    def is_result(self) -> Flags:
         """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
         return self.window_columns.are_results(self.trailing_only)
 
@@ -115,7 +115,7 @@ class RecordsInWords:
         return f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[record]}"
 
 
-def closed_before_ms(windows: WindowKind, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def closed_before_ms(windows: WindowKind, stream_time_ms: Longs) -> Longs:
     """The end before which windows are closed at these stream times."""
     # the last instant of windows that do not include their end is before it
     return stream_time_ms - windows.close_lag_ms + (0 if windows.inclusive_end else 1)
@@ -123,9 +123,9 @@ def closed_before_ms(windows: WindowKind, stream_time_ms: npt.NDArray[np.int64])
 
 def snapshots_after(
     numbers: list[int],
-    position: npt.NDArray[np.int64],
-    stream_time_ms: npt.NDArray[np.int64],
-    close_time_ms: npt.NDArray[np.int64],
+    position: Longs,
+    stream_time_ms: Longs,
+    close_time_ms: Longs,
     before: Mapping[int, Snapshot],
 ) -> dict[int, Snapshot]:
     """How far each partition has come; a close time never goes back."""
@@ -133,9 +133,7 @@ def snapshots_after(
     return {p: Snapshot(at, time, max(before[p].last_close_time_ms, close)) for p, at, time, close in rows}
 
 
-def without_replayed(
-    batch: RecordBatch, snapshots: Mapping[int, Snapshot]
-) -> tuple[RecordBatch, npt.NDArray[np.int64]]:
+def without_replayed(batch: RecordBatch, snapshots: Mapping[int, Snapshot]) -> tuple[RecordBatch, Longs]:
     """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
     before = np.array([snapshots[p].position for p in batch.partitions.tolist()], np.int64)
     if batch.given_offset is None:
@@ -154,7 +152,7 @@ def without_replayed(
     return batch.replace(rejected=rejected), position
 
 
-def position_after(batch: RecordBatch, before: Mapping[int, Snapshot], count: int) -> npt.NDArray[np.int64]:
+def position_after(batch: RecordBatch, before: Mapping[int, Snapshot], count: int) -> Longs:
     """How far each partition has been read with the first `count` records of the batch."""
     position = np.array([before[p].position for p in batch.partitions.tolist()], np.int64)
     partition = batch.partition[:count]
@@ -164,7 +162,7 @@ def position_after(batch: RecordBatch, before: Mapping[int, Snapshot], count: in
     return position
 
 
-def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def newest_times(batch: RecordBatch, stream_time_ms: Longs) -> Longs:
     """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()
     counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected >= TICK)
@@ -172,7 +170,7 @@ def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> n
     return newest
 
 
-def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def codes_of(held: pa.Array, known: pa.Array) -> tuple[Longs, pa.Array]:
     """(code of each key that a store holds, all keys): the records' keys first; refuses those of another type."""
     if held.type != known.type and len(held):
         want = "use keys of one type in a store"
@@ -184,6 +182,6 @@ def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa
     return np.asarray(pc.index_in(held, value_set=keys), np.int64), keys
 
 
-def decision_counts(counts: npt.NDArray[np.int64]) -> dict[int, int]:
+def decision_counts(counts: Longs) -> dict[int, int]:
     """How many records met each decision that was made; a tick is no record."""
     return {int(code): int(counts[code]) for code in np.flatnonzero(counts) if code < TICK}

@@ -379,8 +379,7 @@ def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None)
     if column.num_chunks == 1:
         return column.chunk(0)  # joining would copy it
     try:
-        joined = column.combine_chunks()
-        return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+        return column.combine_chunks()
     except pa.ArrowNotImplementedError as error:  # unions
         want = "a column of one chunk, or another type"
         raise UnsupportedData(problem(f"column {name!r} cannot be joined", column.type, want)) from error

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
@@ -59,9 +60,9 @@ class _Stream(NamedTuple):
     batch: RecordBatch
     source: Source
     rows: Rows  # of the batch
-    times: npt.NDArray[np.int64]
+    times: Longs
     keys: npt.NDArray[np.int32]
-    late: npt.NDArray[np.bool_]
+    late: Flags
     lag_ms: int
 
     @property
@@ -77,9 +78,7 @@ class _Stream(NamedTuple):
         return int(np.count_nonzero(_are_late(np.delete(self.times, left_out), self.lag_ms)))
 
 
-def _are_late(
-    times: npt.NDArray[np.int64], lag_ms: int, group: npt.NDArray[np.integer] | None = None, groups: int = 1
-) -> npt.NDArray[np.bool_]:
+def _are_late(times: Longs, lag_ms: int, group: npt.NDArray[np.integer] | None = None, groups: int = 1) -> Flags:
     """True for each record that is behind the stream time of its group by more than `lag_ms`."""
     newest = np.empty(len(times), np.int64)
     of = np.zeros(len(times), np.int32) if group is None else group.astype(np.int32)
@@ -97,7 +96,7 @@ def record_name(batch: RecordBatch, row: int) -> str:
 
 
 def order_remarks(
-    batch: RecordBatch, source: Source, lag_ms: int, dropped: int, before_ms: npt.NDArray[np.int64] | None = None
+    batch: RecordBatch, source: Source, lag_ms: int, dropped: int, before_ms: Longs | None = None
 ) -> list[str]:
     """Why so many records were dropped as late, where a cause is found; windows close `lag_ms` after their end.
 
@@ -114,7 +113,7 @@ def order_remarks(
     return [] if cause is None else [cause.words(dropped, lag_ms)]
 
 
-def _read_before(batch: RecordBatch, lag_ms: int, before_ms: npt.NDArray[np.int64] | None) -> Cause | None:
+def _read_before(batch: RecordBatch, lag_ms: int, before_ms: Longs | None) -> Cause | None:
     """The cause if a store was beyond most of these records before the run, as it may have read them; else None."""
     rows = np.flatnonzero(batch.usable)
     if before_ms is None or before_ms.max(initial=-1) < 0:
@@ -237,7 +236,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     return Cause(why, SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET), is_order=True)
 
 
-def _trend(times: npt.NDArray[np.int64]) -> float:
+def _trend(times: Longs) -> float:
     """From -1 (times fall from row to row) to 1 (they rise), by ranks, in a sample."""
     some = times[np.linspace(0, len(times) - 1, min(len(times), SAMPLE)).astype(np.intp)]
     ranks = np.argsort(np.argsort(some, kind="stable"), kind="stable")

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
@@ -34,7 +33,7 @@ _SAMPLE = 1_000
 
 def to_milliseconds(
     column: pa.ChunkedArray, source: Source, remarks: list[str] | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+) -> tuple[Longs, Flags | None]:
     """(milliseconds, mask of rows without a time or None); below 0 where there is none.
 
     A time finer than a millisecond is rounded down, as Kafka's own resolution is the millisecond.
@@ -68,14 +67,14 @@ def to_milliseconds(
     numbers = _as_int64(column, name)
     if missing is None and unit in _FINER and (scaled := _scaled_in_parts(numbers, _FINER[unit])) is not None:
         return scaled, None
-    raw: npt.NDArray[np.int64] = numpy_array(numbers, absent=-1)
+    raw: Longs = numpy_array(numbers, absent=-1)
     has_negative = len(raw) > 0 and int(raw.min()) < 0
     _refuse_bad(raw, missing, has_negative=has_negative, source=source)
     no_time = np.zeros(len(raw), np.bool_) if missing is None and has_negative else missing
     return _scale(raw, unit), no_time
 
 
-def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArray[np.int64]:
+def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> Longs:
     """When each record arrived, in milliseconds, from the column of this name; one without an arrival is refused."""
     clock = dataclasses.replace(source, timestamp=name, on_bad_time="drop")
     arrival_ms, missing = to_milliseconds(column, clock)
@@ -239,7 +238,8 @@ def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
     """(the typical number of a column, the units in which it is a time between 1990 and 2100); NaN if there is none."""
     found = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
     typical = float("nan") if found is None else found
-    return typical, [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+    first_s, last_s = _PLAUSIBLE_S
+    return typical, [unit for unit in TIME_UNITS if first_s <= typical / _PER_SECOND[unit] <= last_s]
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
@@ -264,14 +264,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     return source.unit
 
 
-def is_plausible(value: float, unit: str) -> bool:
-    """True if `value` units after 1970 lie between 1990 and 2100."""
-    return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
-
-
-def _refuse_bad(
-    raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, *, has_negative: bool, source: Source
-) -> None:
+def _refuse_bad(raw: Longs, missing: Flags | None, *, has_negative: bool, source: Source) -> None:
     if source.on_bad_time != "refuse":
         return
     name, want = source.timestamp, 'drop them, or pass on_bad_time="drop" to count them as dropped'
@@ -282,7 +275,7 @@ def _refuse_bad(
         raise InvalidData(problem(what, counted_rows(raw < 0), want))
 
 
-def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int64] | None:
+def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> Longs | None:
     """The times in milliseconds, of which each is `finer` units, made chunk by chunk; None where one is negative."""
     scaled, at = np.empty(len(numbers), np.int64), 0
     for chunk in numbers.chunks:
@@ -294,7 +287,7 @@ def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int
     return scaled
 
 
-def _scale(raw: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
+def _scale(raw: Longs, unit: str) -> Longs:
     if unit == "ms":
         return raw
     if unit == "s":

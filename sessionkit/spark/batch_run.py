@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,11 +20,10 @@ from sessionkit.records.row_names import rows_by_place
 from sessionkit.run import Run
 from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
 from sessionkit.spark.input import check_built
-from sessionkit.spark.reading.tasks import SparkReading
+from sessionkit.spark.reading.tasks import SparkReading, mapped
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
-from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.job import type_of
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
@@ -159,20 +157,14 @@ class SparkRun(SparkReading):
     def _dropped(self, *, missing_grace: bool) -> DataFrame:
         if not missing_grace or self.plan._complete_windows.holds != "sessions":  # of others it costs nothing
             return self._view("dropped", self._empty.dropped(missing_grace=False).schema, "offset")
-        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self._retention_ms
         records = self._rows(self._job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
             "partition", "key", "offset"
         )
-        schema = self._empty.dropped().schema
-        assert source.offset is not None
-
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return add_missing_grace(batches, windows, retention_ms, schema)
-
-        rows = history.mapInArrow(worker_task(task), spark_schema(schema))
-        return self._by_partition(rows, "offset", shuffle=True)
+        windows, schema = cast(SessionKind, self.plan.windows), self._empty.dropped().schema
+        task = partial(add_missing_grace, windows=windows, retention_ms=self._retention_ms, schema=schema)
+        return self._by_partition(mapped(history, task, schema), "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tuple[str, list[ChunkedState]]:
-    """Kind ("sessions" or "windows") and state of each partition after a micro-batch, the last if none is given."""
-    heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
-    chunks: dict[int, list[Chunk]] = {}
-    for slot, number, data, gone in _collected(rows, checkpoint):
-        chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
-    check_chunks(checkpoint, heads, ((slot, chunk.number) for slot, log in chunks.items() for chunk in log))
-    states = []
-    for head in heads:
-        snapshot = Snapshot(head.position, head.stream_time_ms, head.last_close_time_ms)
-        log = chunks.get(head.slot, [])
-        try:
-            states.append(ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows))
-        except StoreCorrupted as error:
-            raise damage(str(error), os.fspath(checkpoint)) from None
-    return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
-
-
 @called_as('sk.read_state("checkpoint")')
 def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) -> DataFrame:
     """The windows in a query's checkpoint as a DataFrame, read by Spark's workers: nothing comes to this process.
@@ -90,9 +72,19 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
 @read_only_kind("spark")
 def open_checkpoint(*, checkpoint: str | os.PathLike[str], batch: int | None = None) -> ReadOnlyStore:
     """The windows in a query's checkpoint as a store to read from: see `open_store`."""
-    of, states = read_checkpoint(checkpoint, batch)
-    store = store_class(DEFAULT_KIND, of)(name="checkpoint")
-    for state in states:
+    heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
+    chunks: dict[int, list[Chunk]] = {}
+    for slot, number, data, gone in _collected(rows, checkpoint):
+        chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
+    check_chunks(checkpoint, heads, ((slot, chunk.number) for slot, log in chunks.items() for chunk in log))
+    store = store_class(DEFAULT_KIND, heads[0].holds if heads else "sessions")(name="checkpoint")
+    for head in sorted(heads, key=lambda head: head.partition):
+        snapshot = Snapshot(head.position, head.stream_time_ms, head.last_close_time_ms)
+        log = chunks.get(head.slot, [])
+        try:
+            state = ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows)
+        except StoreCorrupted as error:
+            raise damage(str(error), os.fspath(checkpoint)) from None
         columns, snapshots = state.take_all()
         if columns is not None:
             store.commit(columns.take(np.empty(0, np.intp)), columns, snapshots)

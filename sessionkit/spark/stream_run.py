@@ -7,7 +7,7 @@ import dataclasses
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -22,10 +22,11 @@ from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path, tell_changes
 from sessionkit.spark.query.running import choice_in_words, chosen_for_start, warn_of_default
+from sessionkit.spark.reading.tasks import mapped
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
-from sessionkit.spark.worker.task_wrapper import Task, worker_task
+from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.job import RECORD
 from sessionkit.steps.views import ADDED_LATER
 from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
@@ -40,8 +41,6 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 Write: TypeAlias = "Callable[[DataFrame, int], None]"
 Sink: TypeAlias = "str | os.PathLike[str] | Write"
-
-
 _RECORDS = "dropped records"  # the view "dropped" with each record as it came
 
 
@@ -79,11 +78,12 @@ class StreamRun(SparkInput):
             frame, kind = carrying_records(self._given, source, self._columns)
             job = dataclasses.replace(job, columns=(*job.columns, RECORD), schema=job.schema.append(kind))
         assert source.partition is not None and source.offset is not None
-        places, names = (self._place(source.partition), self._place(source.offset)), (source.partition, source.offset)
+        names = (source.partition, source.offset)
+        packing = partial(pack, partition=self._place(names[0]), offset=self._place(names[1]), names=names)
         processor = PartitionProcessor(job, self._bound, self._name)
         partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
         return (
-            frame.mapInArrow(worker_task(_packing(places, names)), spark_schema(RUN_SCHEMA))
+            mapped(frame, packing, RUN_SCHEMA)
             .groupBy("slot")
             .transformWithStateInPandas(processor, RESULT, "Append", "None")
             .observe(OBSERVED + self._name, partitions.alias("partitions"))
@@ -364,13 +364,6 @@ def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm, close
                 events.unpersist()
 
     return write
-
-
-def _packing(places: tuple[int, int], names: tuple[str, str]) -> Task:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return pack(batches, *places, names)
-
-    return task
 
 
 def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

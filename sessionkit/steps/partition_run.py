@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,9 @@ class PartitionRun:
     def take(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:
         """Takes the next records in, which were read already."""
         job = self._job
-        self._check_follows(batch)
+        before, first = self._state.snapshot(self.number).position, int(batch.offset[0])
+        if first <= before:
+            raise not_after(self.number, first, before, want=FROM_A_SOURCE)
         outcome = self._run(batch, self._state)
         commit(outcome, self._state, job.windows, job.retention_ms)
         left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.windows, job.retention_ms))
@@ -97,33 +100,19 @@ class PartitionRun:
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The end of the partition: what is still in the state goes out as it stands."""
         assert self._last is not None
-        outcome = self._run(_none_of(self._last), _Everything(self._state))
+        state = self._state
+        everything = SimpleNamespace(snapshot=state.snapshot, load=state.load_all, commit=state.commit)
+        outcome = self._run(_none_of(self._last), everything)
         yield from self._out(self.view.finish(outcome, np.flatnonzero(alive(outcome))))
 
-    def _run(self, batch: RecordBatch, state: ColumnState | _Everything) -> Outcome:
+    def _run(self, batch: RecordBatch, state: Any) -> Outcome:
         job, keep = self._job, self.view.needs_trace
         named = dict(job.aggregations) if self.view.needs_values else {}
         return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
 
-    def _check_follows(self, batch: RecordBatch) -> None:
-        before, first = self._state.snapshot(self.number).position, int(batch.offset[0])
-        if first <= before:
-            raise not_after(self.number, first, before, want=FROM_A_SOURCE)
-
     def _out(self, columns: Mapping[str, Any] | None) -> Iterator[pa.RecordBatch]:
         if columns is not None:
             yield from fit(columns, self._job.schema).to_batches(max_chunksize=BATCH_RECORDS)
-
-
-class _Everything:
-    """A state that loads all of its windows, whatever the records."""
-
-    def __init__(self, state: ColumnState) -> None:
-        self.snapshot, self.commit = state.snapshot, state.commit
-        self._state = state
-
-    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
-        return self._state.load_all(keys, before_ms, names)
 
 
 def _none_of(batch: RecordBatch) -> RecordBatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,25 +71,15 @@ class ChangelogView(View):
         return sent if self._stage is None else self._stage.step(sent)
 
 
-class RecordsView(View):
-    """The trace's records."""
+class TraceView(View):
+    """What `rows` makes of each step's trace and of the windows of the plan."""
+
+    def __init__(self, job: Job, *, rows: Callable[[Any, WindowKind], pa.Table]) -> None:
+        super().__init__(job)
+        self._rows = rows
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(trace_of(outcome).records())
-
-
-class DroppedView(View):
-    """The records that count in no window."""
-
-    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(dropped_table(trace_of(outcome), self._job.windows, missing_grace=False))
-
-
-class TouchedView(View):
-    """Each time or sliding window that a record met."""
-
-    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(outcome.kept_trace.touched())
+        return columns_of(self._rows(trace_of(outcome), self._job.windows))
 
 
 class WindowsView(View):
@@ -190,10 +181,10 @@ class CountsView(MetricsView):
 VIEWS: dict[str, Callable[[Job], View]] = {
     "table": TableView,
     "changelog": ChangelogView,
-    "records": RecordsView,
+    "records": partial(TraceView, rows=lambda trace, _: trace.records()),
     "windows": WindowsView,
-    "dropped": DroppedView,
-    "touched": TouchedView,
+    "dropped": partial(TraceView, rows=partial(dropped_table, missing_grace=False)),
+    "touched": partial(TraceView, rows=lambda trace, _: trace.touched()),
     "events": EventsView,
     "metrics": MetricsView,
     "counts": CountsView,

@@ -106,7 +106,10 @@ class FixedColumns(NamedTuple):
         return FixedColumns(*_taken(self, rows))
 
 
-def _taken(columns: SessionColumns | FixedColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
+StoredColumns: TypeAlias = SessionColumns | FixedColumns
+
+
+def _taken(columns: StoredColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
     yield columns.key.take(pa.array(rows))
     yield from (column[rows] for column in columns[1:6])
     yield {
@@ -116,16 +119,13 @@ def _taken(columns: SessionColumns | FixedColumns, rows: npt.NDArray[np.intp]) -
     yield None if columns.rows is None else columns.rows[rows]
 
 
-def rows_of(columns: SessionColumns | FixedColumns) -> npt.NDArray[np.int64]:
+def rows_of(columns: StoredColumns) -> npt.NDArray[np.int64]:
     """How many records count in each window; -1 where that is not known."""
     return np.full(len(columns.start_ms), -1) if columns.rows is None else columns.rows
 
 
 # The contents of a store, "sessions" or "windows" (time and sliding ones), and their class as columns.
-COLUMNS: Mapping[str, Callable[..., SessionColumns | FixedColumns]] = {
-    "sessions": SessionColumns,
-    "windows": FixedColumns,
-}
+COLUMNS: Mapping[str, Callable[..., StoredColumns]] = {"sessions": SessionColumns, "windows": FixedColumns}
 HOLDS = tuple(COLUMNS)
 
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import moment_ms
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.frames import python_objects
 from sessionkit.stores.contract import (
     COLUMNS,
-    FixedColumns,
     SessionColumns,
     Stored,
+    StoredColumns,
     StoredSession,
     StoredWindow,
     rows_of,
@@ -61,13 +62,13 @@ def time_of(stored: Stored) -> int:
 
 def as_columns(
     of: str, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
-) -> SessionColumns | FixedColumns:
+) -> StoredColumns:
     """Sessions, or windows, with their partitions as columns; several aggregations are taken out of their struct."""
     stored = [each for _, each in found]
-    aggregates: dict[str, Any] = {}
-    for name in names:
-        aggregates[name] = np.empty(len(stored), object)
-        aggregates[name][:] = [each.aggregate if len(names) == 1 else each.aggregate[name] for each in stored]
+    aggregates = {
+        name: python_objects([each.aggregate if len(names) == 1 else each.aggregate[name] for each in stored])
+        for name in names
+    }
     start, *others = (np.array([getattr(each, field) for each in stored], np.int64) for field in _FIELDS[of])
     partition = np.array([partition for partition, _ in found], np.int64)
     counts = np.array([each.rows for each in stored], np.int64)
@@ -75,7 +76,7 @@ def as_columns(
     return COLUMNS[of](pa.array([each.key for each in stored], key_type), partition, start, *others, aggregates, rows)
 
 
-def as_stored(columns: SessionColumns | FixedColumns) -> Iterator[tuple[int, Stored]]:
+def as_stored(columns: StoredColumns) -> Iterator[tuple[int, Stored]]:
     """Columns as (partition, session), or (partition, window); several aggregations become one struct."""
     rows = row_by_row(columns)
     if isinstance(columns, SessionColumns):
@@ -86,7 +87,7 @@ def as_stored(columns: SessionColumns | FixedColumns) -> Iterator[tuple[int, Sto
             yield partition, StoredWindow(start, aggregate, timestamp, key, *others)
 
 
-def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+def row_by_row(columns: StoredColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
     """((partition, start, end or timestamp, opened by, closed by, rows), key, aggregate) of each window."""
     names, aggregates = list(columns.aggregates), columns.aggregates.values()
     values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]

@@ -178,7 +178,7 @@ class Suppressor:
         results = {name: column for name, column in columns.items() if name not in NOT_RESULTS}
         silent = np.asarray(pc.equal(columns["what"], "tombstone"))
         if self._can_be_null:
-            silent = silent | _are_null(results)
+            silent = silent | np.logical_and.reduce([_is_null(column) for column in results.values()])
         rows = _Rows(columns, self._settings, silent, self._windows.holds)
         place = rows.own_place_ms.copy()
         if self.waiting is not None:
@@ -269,11 +269,6 @@ def _numbered(*columns: Longs) -> tuple[Longs, Longs]:
     rows = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
     rows[number] = np.arange(len(number))
     return number, rows
-
-
-def _are_null(results: Mapping[str, Column]) -> Flags:
-    """True for each row of which all results are null: an aggregate that is none."""
-    return np.logical_and.reduce([_is_null(column) for column in results.values()])
 
 
 def _is_null(column: Column) -> Flags:

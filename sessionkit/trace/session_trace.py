@@ -146,7 +146,6 @@ class SessionTrace(Trace):
         return np.bincount(self.survivor[self.survivor >= 0], minlength=len(self.window_columns.key))
 
     def size_of(self, window: int) -> int:
-        """How many records of this run a session holds at the end."""
         return int(self.sizes[window])
 
     def windows_at(

@@ -186,7 +186,6 @@ class WindowTrace(Trace):
         return end_ms if self.inclusive_end else end_ms - 1
 
     def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """The last time that lies in each of these windows."""
         return self.last_instant_ms(self.window_columns.end_ms[rows])
 
     @cached_property

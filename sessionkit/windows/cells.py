@@ -16,9 +16,9 @@ EMPTY = 0
 SMALLEST = 1 << 10
 
 
-def empty_cells(capacity: int = SMALLEST) -> np.ndarray:
-    """A table of `capacity` (a power of two) empty cells."""
-    return np.zeros(capacity, CELL)
+def empty_cells(used: int = 0) -> np.ndarray:
+    """A table of empty cells, of which `used` ones are at most a quarter; their number is a power of two."""
+    return np.zeros(max(SMALLEST, 1 << (4 * used - 1).bit_length()), CELL)
 
 
 @compiled_loop

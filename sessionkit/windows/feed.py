@@ -84,11 +84,6 @@ class Loaded(NamedTuple):
 NOTHING_LOADED = Loaded(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
-def are_several_chunks(batch: RecordBatch) -> bool:
-    """Whether there are more records than one chunk of a feed has."""
-    return len(batch) > CHUNK
-
-
 class Feed:
     """The records of a run, whole or a chunk at a time, with their slots and stream times, and the loaded windows."""
 

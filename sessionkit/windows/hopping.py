@@ -84,7 +84,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
 
     @property
     def reach_ms(self) -> int:
-        """How far after its time a record's windows can end."""
         return self.size_ms
 
     @staticmethod
@@ -165,9 +164,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
 class TimeProcessor(Processor[WindowStore]):
     """Kafka's processor of tumbling and hopping windows for one partition, line by line, over a store.
 
-    In a deployment the store expires windows and a null aggregate deletes one; else the store keeps everything and null
-    is a value.
-
     Source:
         KStreamWindowAggregate.
     """
@@ -203,7 +199,6 @@ class TimeProcessor(Processor[WindowStore]):
         return touches
 
     def closed(self) -> list[StoredWindow]:
-        """The windows that became final with the last record, in the order in which they go out."""
         size, close_time_ms = self._windows.size_ms, self.stream_time_ms - self._windows.grace_ms
         if not self._schedule.is_due(close_time_ms):
             return []

@@ -17,7 +17,7 @@ from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.process import check_room, hand_each
 from sessionkit.trace.window_trace import TOUCH, Touches
-from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
+from sessionkit.windows.cells import EMPTY, empty_cells, find_cell, set_cell
 from sessionkit.windows.feed import Columns, Decided, Feed, Loaded
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
@@ -236,7 +236,6 @@ class TimeState:
 
     @property
     def missed_count(self) -> int:
-        """How many times a record came too late for a window."""
         return int(self._counters[MISSED])
 
     def load(self, loaded: Loaded, slots: int, expected: int = 0) -> None:
@@ -290,10 +289,7 @@ class TimeState:
 
     def _grow_cells(self, close_time_ms: npt.NDArray[np.int64], wanted: int) -> None:
         """Makes room for the cells wanted: what is closed goes, and what stays fills at most a quarter."""
-        capacity = SMALLEST
-        while capacity < 4 * (int(self._counters[CELLS]) + wanted):
-            capacity *= 2
-        cells = empty_cells(capacity)
+        cells = empty_cells(int(self._counters[CELLS]) + wanted)
         size_ms, advance_ms, _ = self._lengths
         self._counters[CELLS] = _copy_open_cells(self._cells, cells, self._windows, size_ms, advance_ms, close_time_ms)
         self._cells = cells

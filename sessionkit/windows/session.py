@@ -322,7 +322,6 @@ class SessionProcessor(Processor[SessionStore]):
         return Touch(decision, found, start_ms, end_ms, None if null else aggregate, stored)
 
     def closed(self) -> list[StoredSession]:
-        """The sessions that became final with the last record, in the order in which they go out."""
         close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
         if not self._schedule.is_due(close_time_ms):
             return []
@@ -332,11 +331,6 @@ class SessionProcessor(Processor[SessionStore]):
         self._schedule.last_close_time_ms = close_time_ms
         try:
             return list(self._store.find_sessions_by_end(lowest, highest, partition=self._partition))
-        except NotBuilt:  # a store that is not in order of time: slower, with the same results
-            return self._scanned(lowest, highest)
-
-    def _scanned(self, lowest_end_ms: int, highest_end_ms: int) -> list[StoredSession]:
-        """The sessions of all keys that end between the two times, found by going through the whole store."""
-        found = (s for s in self._store.all(partition=self._partition))
-        closed = (s for s in found if lowest_end_ms <= s.window_end_ms <= highest_end_ms)
-        return sorted(closed, key=lambda s: (s.window_end_ms, s.window_start_ms, key_bytes(s.key)))
+        except NotBuilt:  # a store that is not in order of time: all of it, which is slower, with the same results
+            found = (s for s in self._store.all(partition=self._partition) if lowest <= s.window_end_ms <= highest)
+            return sorted(found, key=lambda s: (s.window_end_ms, s.window_start_ms, key_bytes(s.key)))

@@ -13,16 +13,7 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.windows.cells import (
-    EMPTY,
-    SMALLEST,
-    copy_live_cells,
-    empty_cells,
-    find_cell,
-    first_place,
-    set_cell,
-    survivor,
-)
+from sessionkit.windows.cells import EMPTY, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
 from sessionkit.windows.feed import Columns, Loaded
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
@@ -311,10 +302,7 @@ class SessionKernel:
     def _grow_cells(self, first_stream_time_ms: npt.NDArray[np.int64]) -> None:
         """Makes room for the cells wanted: what is expired by the time of its slot goes; the rest fills a quarter."""
         counters = self._counters
-        capacity = SMALLEST
-        while capacity < 4 * (int(counters[CELLS]) + int(counters[CELLS_WANTED])):
-            capacity *= 2
-        cells = empty_cells(capacity)
+        cells = empty_cells(int(counters[CELLS]) + int(counters[CELLS_WANTED]))
         horizon = first_stream_time_ms - self._retention_ms
         counters[CELLS] = copy_live_cells(self._cells, cells, self._sessions, horizon)
         self._cells = cells

@@ -60,7 +60,6 @@ class ReplaySource(DataSource):
         return _schema(_path(self.options))
 
     def streamReader(self, schema: StructType) -> ReplayReader:
-        """Reads it as a stream."""
         return ReplayReader(self.options)
 
 
@@ -85,7 +84,6 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_all_there = not (self._per_second or self._speed)
 
     def initialOffset(self) -> dict[str, int]:
-        """The offset before the first row."""
         return {"row": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -97,7 +95,6 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_all_there = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The offset where the next micro-batch ends."""
         first = start["row"]
         arrived = self._rows if self._is_all_there else self._arrived(first)
         most = self._rows if isinstance(limit, ReadAllAvailable) else first + getattr(limit, "max_rows", self._most)

@@ -40,13 +40,10 @@ def parquet_scan(frame: DataFrame, partition: int) -> tuple[list[ParquetFile], t
     Whatever is not known to be such a scan is none: a filter, a limit, a join, a table of a catalog, a cached frame,
     a format that is built on Parquet. `partition` is the place of the column that names the source partition.
     """
-    try:
-        from py4j.protocol import Py4JError
-        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-    except ImportError as error:
-        raise NotApart("Spark Connect does not show its plan") from error
-    if not isinstance(frame, ClassicDataFrame):
+    if not hasattr(frame, "_jdf"):
         raise NotApart("Spark Connect does not show its plan")
+    from py4j.protocol import Py4JError
+
     for name, wanted in _SETTINGS.items():
         if str(frame.sparkSession.conf.get(name, wanted)).lower() != wanted.lower():
             raise NotApart(f"{name} is set")
@@ -162,7 +159,7 @@ class SparkReading(SparkInput):
         dealt = self._over_partitions(deal, SLICES)
         dealt = dealt.repartitionById(self._task_count * self._shares, F.col("place"))
         schema = job.schema.append(pa.field(by_key.row_number_name(job.schema), pa.int64()))
-        return _mapped(dealt.sortWithinPartitions(*ORDER), partial(by_key.run_dealt, job), schema)
+        return mapped(dealt.sortWithinPartitions(*ORDER), partial(by_key.run_dealt, job), schema)
 
     def _by_partition(self, df: DataFrame, *order: str | Column, shuffle: bool = False) -> DataFrame:
         """`df` in order of partition and then `order`: task i holds the i-th range of partition numbers.
@@ -183,7 +180,7 @@ class SparkReading(SparkInput):
         layout = self._layout
         if isinstance(layout, str):
             place = self._places[1]
-            return _mapped(self._packed, lambda batches: task(in_order(batches, place)), schema)
+            return mapped(self._packed, lambda batches: task(in_order(batches, place)), schema)
         tasks: list[list[RowGroup]] = [[] for _ in range(self._task_count)]
         for group in layout:
             tasks[(group.partition - self._extent.first) // self._width].append(group)
@@ -194,7 +191,7 @@ class SparkReading(SparkInput):
                 for place in batch.column(0).to_pylist():
                     yield from task(read(tasks[place], wanted))
 
-        return _mapped(self._frame.sparkSession.range(0, len(tasks), 1, len(tasks)), reading, schema)
+        return mapped(self._frame.sparkSession.range(0, len(tasks), 1, len(tasks)), reading, schema)
 
     @cached_property
     def _packed(self) -> DataFrame:
@@ -210,7 +207,7 @@ class SparkReading(SparkInput):
             assert context is not None
             yield from by_block(batches, where, names, first, width, context.partitionId())
 
-        packed = _mapped(self._frame, pack, SLICES)
+        packed = mapped(self._frame, pack, SLICES)
         return packed.repartitionById(self._task_count, F.col("place")).sortWithinPartitions(*ORDER)
 
     @property
@@ -221,7 +218,6 @@ class SparkReading(SparkInput):
 
     @cached_property
     def _wanted(self) -> Wanted:
-        """What a task reads."""
         names = tuple(f"c{place}" for place in range(len(self._columns)))
         schema = arrow_schema(self._frame, names)
         return Wanted(self._scan[1], schema, *self._places)
@@ -282,5 +278,6 @@ class SparkReading(SparkInput):
         return max(1, self._most_tasks // self._task_count)
 
 
-def _mapped(df: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+def mapped(df: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+    """What the task makes of the rows in Spark's workers, with these columns."""
     return df.mapInArrow(worker_task(task), spark_schema(schema))

@@ -156,13 +156,8 @@ def _records(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
         partitions=np.full(1, number, np.int64),
         rejected=rejected if rejected.any() else None,
         given_offset=table["offset"].to_numpy(),
-        values={name: _whole(table[f"v{place}"]) for place, name in enumerate(job.value_columns)},
+        values={name: table[f"v{place}"].combine_chunks() for place, name in enumerate(job.value_columns)},
     )
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
 # ---- `dropped()` of sessions with the grace that was missing: a replay of each key, after a shuffle by key

@@ -69,7 +69,7 @@ class SharedFiles:
     @contextlib.contextmanager
     def _folder(self, *, make: bool = False) -> Iterator[int]:
         with _opened_folder(shared_folder(), None, make=make) as user:
-            is_new = make and not _is_there(self._run, user)
+            is_new = make and self._run not in os.listdir(user)
             with _opened_folder(self._run, user, make=make) as run:
                 yield run
             if is_new:
@@ -114,14 +114,6 @@ def _check_ours(opened: int, name: str) -> os.stat_result:
         rights = f"of user {found.st_uid}, with mode {stat.S_IMODE(found.st_mode):04o}"
         raise NotOurs(f"{name}, which is {rights}")
     return found
-
-
-def _is_there(name: str, folder: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 # ---- one file: a state as Arrow writes it, then a checksum over its name, with the token, and all of it

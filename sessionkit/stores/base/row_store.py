@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.base.moments import Moment
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
-from sessionkit.stores.base.store import BaseStore, Noted
-from sessionkit.stores.binding import check_settings
+from sessionkit.stores.base.store import State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredSession, StoredWindow
 from sessionkit.stores.rows import check_times, session_place, time_of, window_place
-from sessionkit.stores.typed_bytes import (
-    SESSIONS,
-    WINDOWS,
-    Layout,
-    Place,
-    kind_of_key,
-    pack_value,
-    unpack_key,
-    unpack_value,
-)
+from sessionkit.stores.typed_bytes import SESSIONS, WINDOWS, Layout, Place, pack_value, unpack_key, unpack_value
 
-CODEC = "typed 1"
 Times: TypeAlias = tuple[int, int]  # the first and the last, both included
 RawKeys: TypeAlias = tuple[bytes | None, bytes | None]  # the first and the last, both included; None: open
 ALWAYS: Times = (0, INT64_MAX)
 ANY_KEY: RawKeys = (None, None)
 
 
-class _State(NamedTuple):
-    """One partition: the largest time that was put, and how far it was read."""
-
-    observed_time_ms: int = -1
-    snapshot: Snapshot = Snapshot()
-
-
-class RowStore(BaseStore):
+class RowStore(WrittenStore):
     """A store that keeps its windows as rows of bytes, and forgets as Kafka's stores in memory do.
 
     A store of your own is a class with the calls that are abstract here and a constructor, whose parameters are the
@@ -55,19 +37,14 @@ class RowStore(BaseStore):
 
     def __init__(self, *, name: str, retention: Duration | None = None) -> None:
         super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
-        self._settings = {"holds": self.holds, "codec": CODEC, "retention_ms": self.retention_ms}
-        self._states: dict[int, _State] = {}
-        self._depth = 0
         notes = dict(self.read_notes())
         if "header" in notes:
-            header = unpack_value(notes.pop("header"), b"header")
-            check_settings(name, header, self._settings)
-            self._noted = Noted(*(header.get(field) for field in Noted._fields))
+            self._read_header(unpack_value(notes.pop("header"), b"header"))
         else:
             self._note()
         for number, note in notes.items():
             observed_ms, *snapshot = unpack_value(note, number.encode())
-            self._states[int(number)] = _State(observed_ms, Snapshot(*snapshot))
+            self._states[int(number)] = State(observed_ms, snapshot=Snapshot(*snapshot))
 
     # ---- calls that a store of your own answers
 
@@ -104,24 +81,6 @@ class RowStore(BaseStore):
 
     # ---- runs
 
-    @property
-    def read_partitions(self) -> list[int]:
-        """The numbers of the partitions of which it knows how far they were read, rising."""
-        self._check_open()
-        return sorted(self._states)
-
-    def snapshot(self, partition: int) -> Snapshot:
-        return self._states.get(self._number(partition), _State()).snapshot
-
-    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
-        """Takes over how far a run came, and with it the time that the store has observed."""
-        with self.all_or_nothing():
-            self._note_names(names)
-            for partition, snapshot in snapshots.items():
-                number = self._number(partition)
-                state = self._states.get(number, _State())
-                self._keep(number, state._replace(snapshot=Snapshot(*map(int, snapshot))))
-
     def restart_task(self, kind: str = "disk") -> None:
         """Forgets the stream time of each partition, as Kafka Streams does when its task is started again.
 
@@ -135,20 +94,8 @@ class RowStore(BaseStore):
             self._open = False
             self.close_rows()
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        with self.lock:
-            self._check_open()
-            before = dict(self._states), self._noted
-            self._depth += 1
-            try:
-                with self.transaction():
-                    yield
-            except BaseException:
-                self._states, self._noted = before
-                raise
-            finally:
-                self._depth -= 1
+    def _transaction(self) -> AbstractContextManager[Any]:
+        return self.transaction()
 
     @contextmanager
     def _written(self) -> Iterator[None]:
@@ -162,9 +109,9 @@ class RowStore(BaseStore):
     def _note(self, **changes: Any) -> None:
         with self._written():
             super()._note(**changes)
-            self.write_note("header", pack_value({**self._settings, **self._noted._asdict()}, b"header"))
+            self.write_note("header", self._packed_header(b"header"))
 
-    def _keep(self, partition: int, state: _State) -> None:
+    def _keep(self, partition: int, state: State) -> None:
         self._states[partition] = state
         note = (state.observed_time_ms, *state.snapshot.noted())
         self.write_note(str(partition), pack_value(note, str(partition).encode()))
@@ -179,8 +126,7 @@ class RowStore(BaseStore):
             if stored.aggregate is None and not keep_null:
                 self.delete_row(partition, place)
                 return True
-            if self._noted.key_kind is None:
-                self._note(key_kind=kind_of_key(stored.key))
+            self._note_kind(stored.key)
             value = pack_value(self.layout.fields_of(stored), self._context(partition, place))
             self.write_row(partition, place, value)
             return True
@@ -189,7 +135,7 @@ class RowStore(BaseStore):
         """Notes a time that the partition has seen, and deletes what it lets expire; gives the last expired time."""
         state = self._states.get(partition)
         if state is None:
-            self._keep(partition, state := _State())  # a note says which partitions there are
+            self._keep(partition, state := State())  # a note says which partitions there are
         if time_ms > state.observed_time_ms:
             self._states[partition] = state._replace(observed_time_ms=time_ms)
             if self.retention_ms is not None:
@@ -286,8 +232,8 @@ class SessionRowStore(SessionCalls, RowStore):
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
-        return self._listed(partition, (earliest_ms, INT64_MAX), (low, high), latest_ms, backward=backward)
+        times_ms, raw_keys = (earliest_ms, INT64_MAX), self._key_range(*keys)
+        return self._listed(partition, times_ms, raw_keys, latest_ms, backward=backward)
 
 
 class WindowRowStore(WindowCalls, RowStore):
@@ -315,8 +261,7 @@ class WindowRowStore(WindowCalls, RowStore):
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         first_ms, last_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
-        return self._listed(partition, (first_ms, last_ms), (low, high), backward=backward)
+        return self._listed(partition, (first_ms, last_ms), self._key_range(*keys), backward=backward)
 
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

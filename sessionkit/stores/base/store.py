@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -19,16 +19,17 @@ from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
 from sessionkit.records.inputs.opened import frame_of_columns
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.binding import check_bound, check_results
-from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, Stored
+from sessionkit.stores.binding import check_bound, check_results, check_settings
+from sessionkit.stores.contract import Snapshot, Stored, StoredColumns
 from sessionkit.stores.locking import SharedStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of, while_open
-from sessionkit.stores.typed_bytes import kind_of_key
+from sessionkit.stores.typed_bytes import kind_of_key, pack_value
 
 S = TypeVar("S", bound="BaseStore")
 SHOWN_ROWS = 20
 COUNTED_ROWS = 100_000  # counting more takes longer than what a store shows of itself should
+CODEC = "typed 1"
 
 
 class Noted(NamedTuple):
@@ -95,6 +96,10 @@ class BaseStore(SharedStore, ABC):
     def _note(self, **changes: Any) -> None:
         self._noted = self._noted._replace(**changes)
 
+    def _note_kind(self, key: Any) -> None:
+        if self._noted.key_kind is None:
+            self._note(key_kind=kind_of_key(key))
+
     def _note_names(self, names: Collection[str]) -> None:
         if names and self._noted.names != sorted(names):
             self._note(names=sorted(names))
@@ -146,13 +151,13 @@ class BaseStore(SharedStore, ABC):
     def all(self, *, partition: int = 0) -> Iterator[Any]:
         """Every window of a partition, in the store's own order."""
 
-    def _write_all(self, puts: SessionColumns | FixedColumns) -> None:
+    def _write_all(self, puts: StoredColumns) -> None:
         for partition, each in as_stored(puts):
             self.write(each, partition=partition, keep_null=True)
 
     def _as_columns(
         self, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
-    ) -> SessionColumns | FixedColumns:
+    ) -> StoredColumns:
         """A store's windows as columns; keys are of the type that the store noted, or else of `key_type`."""
         kind = self._noted.key_kind if found else None
         return as_columns(self.holds, found, key_type if kind is None else KEY_TYPES[kind], names)
@@ -197,9 +202,11 @@ class BaseStore(SharedStore, ABC):
             raise InvalidArgument(problem("a key is too long", got, f"at most {self.longest_key:,} bytes"))
         return raw
 
-    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+    def _key_range(self, *keys: Any) -> tuple[bytes | None, bytes | None]:
+        """The bytes of the first and the last of the keys; of several an end that is None is open."""
         self._check_open()
-        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
+        bounds = [None if key is None and len(keys) > 1 else self._raw(key) for key in keys]
+        return bounds[0], bounds[-1]
 
     def _number(self, partition: int) -> int:
         self._check_open()
@@ -286,3 +293,79 @@ class BaseStore(SharedStore, ABC):
     @abstractmethod
     def _facts(self) -> Iterator[str]:
         """Facts about the store in words, one by one."""
+
+
+class State(NamedTuple):
+    """One partition: the largest time that was put, the first segment that was not dropped, how far it was read."""
+
+    observed_time_ms: int = -1
+    first_segment: int = 0
+    snapshot: Snapshot = Snapshot()
+
+
+class WrittenStore(BaseStore):
+    """Base of the stores that write rows of bytes: their settings, their partitions and their transactions."""
+
+    def __init__(self, name: str, retention_ms: int | None, **settings: Any) -> None:
+        super().__init__(name, retention_ms)
+        self._settings = {"holds": self.holds, "codec": CODEC, "retention_ms": retention_ms, **settings}
+        self._states: dict[int, State] = {}
+        self._depth = 0
+
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        self._check_open()
+        return sorted(self._states)
+
+    def snapshot(self, partition: int) -> Snapshot:
+        return self._state(partition).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, together with all that it wrote.
+
+        The time that each of these partitions has observed is stored with it. (Kafka's store starts at -1 again when
+        it is reopened, as one on disk does here for a partition that no plan has committed; but a plan that goes on
+        where it stopped must find what it would have found had it never stopped.)
+        """
+        with self.all_or_nothing():
+            self._note_run(snapshots, names)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        with self.lock:
+            self._check_open()
+            before = dict(self._states), self._noted
+            self._depth += 1
+            try:
+                with self._transaction():
+                    yield
+            except BaseException:
+                self._states, self._noted = before
+                raise
+            finally:
+                self._depth -= 1
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """Keeps the rows and notes written inside the block only if nothing raises; one may lie in another."""
+
+    @abstractmethod
+    def _keep(self, partition: int, state: State) -> None:
+        """Takes over the state of a partition, and notes it beside the rows."""
+
+    def _state(self, partition: int) -> State:
+        return self._states.get(self._number(partition), State())
+
+    def _note_run(self, snapshots: Mapping[int, Snapshot], names: Collection[str]) -> None:
+        self._note_names(names)
+        for partition, snapshot in snapshots.items():
+            state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
+            self._keep(int(partition), state)
+
+    def _packed_header(self, at: bytes) -> bytes:
+        return pack_value({**self._settings, **self._noted._asdict()}, at)
+
+    def _read_header(self, header: Any) -> None:
+        check_settings(self.name, header, self._settings)
+        self._noted = Noted(*(header.get(field) for field in Noted._fields))

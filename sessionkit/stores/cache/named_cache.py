@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from sortedcontainers import SortedDict, SortedList
@@ -49,19 +49,9 @@ class Budget:
     def __init__(self, most: float | None) -> None:
         self.most, self.held, self.most_held = most, 0, 0
 
-    def weighed(self, entry: Entry, value_size: int) -> Entry:
-        """The entry, with its size if the budget counts bytes; `value_size` is the size of its value."""
-        return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self.counts_bytes else entry
-
     def add(self, size: int) -> None:
-        """Adds this number of bytes to those in use."""
         self.held += size
         self.most_held = max(self.most_held, self.held)
-
-    @property
-    def counts_bytes(self) -> bool:
-        """Whether sizes matter."""
-        return self.most is not None
 
     @property
     def is_exceeded(self) -> bool:
@@ -112,9 +102,15 @@ class NamedCache:
             self._evict()
         self.newest_ms = max(self.newest_ms, entry.id.end_ms)
 
-    def flush(self) -> None:
-        """Writes every dirty entry, in order of their last writes."""
-        self._flush([])
+    def flush(self, evicted: Iterable[Entry] = ()) -> None:
+        """Writes every dirty entry in order of their last writes, and before them those that were evicted."""
+        dirty = list(self._dirty)
+        self._dirty.clear()
+        for entry in [*evicted, *(self._by_place[at] for at in dirty)]:
+            self._write(entry)
+        for at in dirty:
+            if self._by_place[at].stored is None:
+                self._forget(at)
 
     def between(
         self, low: bytes | None, high: bytes | None, *, key: bytes | None = None, backward: bool = False
@@ -142,16 +138,7 @@ class NamedCache:
         is_dirty = at in self._dirty
         self._forget(at)
         if is_dirty:
-            self._flush([evicted])
-
-    def _flush(self, entries: list[Entry]) -> None:
-        dirty = list(self._dirty)
-        self._dirty.clear()
-        for entry in [*entries, *(self._by_place[at] for at in dirty)]:
-            self._write(entry)
-        for at in dirty:
-            if self._by_place[at].stored is None:
-                self._forget(at)
+            self.flush([evicted])
 
     def _forget(self, at: bytes) -> None:
         entry: Entry = self._by_place.pop(at)

@@ -16,7 +16,7 @@ from sessionkit.base.moments import Moment
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls
-from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
+from sessionkit.stores.cache.named_cache import ENTRY_BYTES, Budget, Entry, EntryId, NamedCache, merged
 from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import check_times, while_open
@@ -143,8 +143,10 @@ class CachingStore(Generic[CS]):
 
     def _put(self, entry: Entry, value: Any, more_bytes: int = 0) -> None:
         """Writes an entry to its cache; `more_bytes` is what stands beside the value."""
-        size = more_bytes + value_bytes(value) if self._budget.counts_bytes and entry.stored is not None else 0
-        self._cache(entry.id.partition).put(self._budget.weighed(entry, size))
+        if self._budget.most is not None:
+            value_size = 0 if entry.stored is None else more_bytes + value_bytes(value)
+            entry = entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size)
+        self._cache(entry.id.partition).put(entry)
 
     def _forward(self, flushed: Flushed) -> None:
         if self._on_flush is not None:

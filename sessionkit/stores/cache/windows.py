@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sessionkit.base.moments import Moment
@@ -27,22 +27,13 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self._by_time: bool = store.is_persistent and store.time_ordered
         self._notice_segments = getattr(store, "notice_segments", None)  # of an audit
 
-    def _place(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
+    def _place(
+        self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0, *, in_index: bool = False
+    ) -> bytes:
         """The place in the cache of an entry of this key and start; with the last sequence number a bound behind it."""
-        if not self._by_time:
-            return self._place_by_key(raw, start_ms, segment, sequence)
-        at = _PLACE.pack(self._segment(start_ms) if segment is None else segment)
-        return at + BY_TIME + _PLACE.pack(start_ms) + raw + _SEQUENCE.pack(sequence)
-
-    def _place_by_key(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
-        at = _PLACE.pack(self._segment(start_ms) if segment is None else segment)
-        return at + raw + _PLACE.pack(start_ms) + _SEQUENCE.pack(sequence)
-
-    def _place_of(self, window: StoredWindow) -> bytes:
-        return self._place(key_bytes(window.key), window.window_start_ms)
-
-    def _place_in_index(self, window: StoredWindow) -> bytes:
-        return self._place_by_key(key_bytes(window.key), window.window_start_ms)
+        at, start = _PLACE.pack(self._segment(start_ms) if segment is None else segment), _PLACE.pack(start_ms)
+        at += BY_TIME + start + raw if self._by_time and not in_index else raw + start
+        return at + _SEQUENCE.pack(sequence)
 
     def _write(self, entry: Entry) -> None:
         id = entry.id
@@ -94,12 +85,13 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             return iter(())
         if low is not None and low == high:
             keys = (keys[0],)
-        found, place_of = self.store._find(keys, from_ms, to_ms, partition, backward=backward), self._place_of
+        found = self.store._find(keys, from_ms, to_ms, partition, backward=backward)
         cached = between_keys(self._cached(low, high, from_ms, to_ms, partition, backward=backward), low, high)
-        if self._by_time and self.store.has_index and len(keys) > 1:  # the store goes by its index
-            by_key = (each._replace(at=self._place_by_key(each.id.raw, each.id.start_ms)) for each in cached)
-            cached, place_of = iter(sorted(by_key, key=lambda each: each.at, reverse=backward)), self._place_in_index
-        every = list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward))
+        in_index = self._by_time and self.store.has_index and len(keys) > 1  # the store goes by its index
+        if in_index:
+            by_key = (each._replace(at=self._place(each.id.raw, each.id.start_ms, in_index=True)) for each in cached)
+            cached = iter(sorted(by_key, key=lambda each: each.at, reverse=backward))
+        every = list(self._merged(cached, found, from_ms, to_ms, in_index=in_index, backward=backward))
         return while_open(self.store._check_open, every)
 
     def _find_all(
@@ -123,13 +115,16 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         stored: Iterator[StoredWindow],
         from_ms: int,
         to_ms: int,
-        place_of: Callable[[StoredWindow], bytes] | None = None,
         *,
         backward: bool,
+        in_index: bool = False,
         overlooks: bool = False,
     ) -> Iterator[StoredWindow]:
+        def place_of(window: StoredWindow) -> bytes:
+            return self._place(key_bytes(window.key), window.window_start_ms, in_index=in_index)
+
         near = (entry for entry in cached if from_ms <= entry.id.start_ms <= to_ms)
-        return merged(near, stored, place_of or self._place_of, backward=backward, overlooks=overlooks)
+        return merged(near, stored, place_of, backward=backward, overlooks=overlooks)
 
     def _cached(
         self, low: bytes | None, high: bytes | None, from_ms: int, to_ms: int, partition: int, *, backward: bool

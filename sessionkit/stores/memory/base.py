@@ -13,16 +13,9 @@ from sortedcontainers import SortedDict
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import one_of
 from sessionkit.stores.base.store import BaseStore
-from sessionkit.stores.contract import RESTARTS, Snapshot
+from sessionkit.stores.contract import RESTARTS, Snapshot, StoredColumns
 from sessionkit.stores.rows import KEY_TYPES, as_stored
-from sessionkit.stores.state.column_state import ColumnState, State
-
-
-class OpenRead:
-    """A read that goes on while windows are put: nothing expires from the time on at which it stands."""
-
-    def __init__(self, time_ms: int) -> None:
-        self.time_ms = time_ms
+from sessionkit.stores.state.column_state import ColumnState
 
 
 class Partition:
@@ -32,7 +25,8 @@ class Partition:
         self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
         self.observed_time_ms = -1
         self.snapshot = Snapshot()
-        self.open_reads: list[OpenRead] = []
+        # Where each read stands that goes on while windows are put: nothing expires from that time on.
+        self.open_reads: dict[object, int] = {}
 
     def copy(self) -> Partition:
         """A twin with these windows in maps of its own: what is put into one is not in the other."""
@@ -59,13 +53,11 @@ class InMemoryStore(BaseStore):
 
     @property
     def read_partitions(self) -> list[int]:
-        """The numbers of the partitions of which it knows how far they were read, rising."""
         self._check_open()
         columns = self._bulk()
         return sorted(self._partitions) if columns is None else columns.read_partitions
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read."""
         self._check_open()
         columns = self._bulk()
         return self._of(partition).snapshot if columns is None else columns.snapshot(partition)
@@ -148,7 +140,7 @@ class InMemoryStore(BaseStore):
         return super()._first(most) if columns is None else self._rows(columns.ordered(most))
 
     @staticmethod
-    def _rows(held: State | None) -> Iterator[tuple[Any, ...]]:
+    def _rows(held: StoredColumns | None) -> Iterator[tuple[Any, ...]]:
         return iter(()) if held is None else ((p, each.key, *each[:3]) for p, each in as_stored(held))
 
     def _facts(self) -> Iterator[str]:
@@ -201,7 +193,7 @@ class InMemoryStore(BaseStore):
 
     def _live(self, partition: int) -> Partition:
         state = self._of(partition)
-        expired_ms = min([self._expiry_ms(state), *(read.time_ms - 1 for read in state.open_reads)])
+        expired_ms = min([self._expiry_ms(state), *(time_ms - 1 for time_ms in state.open_reads.values())])
         while state.by_time and state.by_time.peekitem(0)[0] <= expired_ms:
             state.by_time.popitem(0)
         return state

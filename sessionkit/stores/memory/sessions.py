@@ -14,7 +14,6 @@ from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
 from sessionkit.stores.memory.base import InMemoryStore
 from sessionkit.stores.rows import check_times
-from sessionkit.stores.typed_bytes import kind_of_key
 
 
 @store_kind("memory")
@@ -74,8 +73,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         is_plain = session.window_start_ms is start_ms and session.window_end_ms is end_ms
         plain = session if is_plain else session._replace(window_start_ms=start_ms, window_end_ms=end_ms)
         by_key.setdefault(raw, SortedDict())[start_ms] = plain
-        if self._noted.key_kind is None:
-            self._note(key_kind=kind_of_key(key))
+        self._note_kind(key)
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
@@ -137,7 +135,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         latest_end_ms: int = INT64_MAX,
     ) -> Iterator[StoredSession]:
         """Sessions by end, key bytes and falling start. The answer is fixed when the call is made."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         first_ms, last_ms, start_ms = check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
         by_time = self._live(partition).by_time
         found = [

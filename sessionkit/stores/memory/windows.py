@@ -12,9 +12,8 @@ from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
-from sessionkit.stores.memory.base import InMemoryStore, OpenRead, Partition
+from sessionkit.stores.memory.base import InMemoryStore, Partition
 from sessionkit.stores.rows import check_times
-from sessionkit.stores.typed_bytes import kind_of_key
 
 
 @store_kind("memory", of="windows")
@@ -70,8 +69,7 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
                 del state.by_time[start_ms]
             return True
         by_key[raw] = window if start_ms is window.window_start_ms else window._replace(window_start_ms=start_ms)
-        if self._noted.key_kind is None:
-            self._note(key_kind=kind_of_key(key))
+        self._note_kind(key)
         return True
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
@@ -96,16 +94,18 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         first_ms = max(time_from_ms, self._expiry_ms(state) + 1)
         if time_to_ms < first_ms or (low is not None and high is not None and low > high):
             return
-        state.open_reads.append(read := OpenRead(0))
+        read = object()
+        state.open_reads[read] = 0
         try:
             ahead = _neighbour(state, first_ms, time_to_ms, backward=backward)
             while ahead is not None:
-                read.time_ms, by_key = ahead
-                bounds = (first_ms, read.time_ms - 1) if backward else (read.time_ms + 1, time_to_ms)
+                at_ms, by_key = ahead
+                state.open_reads[read] = at_ms
+                bounds = (first_ms, at_ms - 1) if backward else (at_ms + 1, time_to_ms)
                 ahead = _neighbour(state, *bounds, backward=backward)
                 yield from self._while_open([by_key[raw] for raw in by_key.irange(low, high, reverse=backward)])
         finally:
-            state.open_reads.remove(read)
+            del state.open_reads[read]
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

@@ -4,41 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.text import one_of
 from sessionkit.errors import StoreCorrupted, StoreUnavailable, install, problem
 from sessionkit.records.keys import MAX_KEY_BYTES
-from sessionkit.stores.base.store import COUNTED_ROWS, BaseStore, Noted
-from sessionkit.stores.binding import check_settings
+from sessionkit.stores.base.store import COUNTED_ROWS, State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot
 from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
-from sessionkit.stores.rocksdb.row_space import HEADER, STATE, Question, Row, RowSpace
+from sessionkit.stores.rocksdb.row_space import HEADER, ROWS, STATE, Question, Row, RowSpace
 from sessionkit.stores.segments import Segments
-from sessionkit.stores.typed_bytes import Layout, Place, kind_of_key, pack_value, unpack_key, unpack_value
-
-CODEC = "typed 1"
+from sessionkit.stores.typed_bytes import Layout, Place, pack_value, unpack_key, unpack_value
 
 
-def _check_installed() -> None:
-    if find_spec("rocksdict") is None:
-        raise StoreUnavailable(problem("a store on disk needs RocksDB", "no rocksdict", install("rocksdb")))
-
-
-class _State(NamedTuple):
-    """One partition: the largest time that was put, the first segment that was not dropped, how far it was read."""
-
-    observed_time_ms: int = -1
-    first_segment: int = 0
-    snapshot: Snapshot = Snapshot()
-
-
-class PersistentStore(BaseStore):
+class PersistentStore(WrittenStore):
     """The base of the session store and the window store on disk."""
 
     layout: ClassVar[Layout]
@@ -56,49 +40,27 @@ class PersistentStore(BaseStore):
         index: bool,
         segment_interval: Duration | None,
     ) -> None:
-        _check_installed()
+        if find_spec("rocksdict") is None:
+            raise StoreUnavailable(problem("a store on disk needs RocksDB", "no rocksdict", install("rocksdb")))
         self.segments = Segments.of(retention, segment_interval)
-        super().__init__(name, self.segments.retention_ms)
-        self.time_ordered, self.has_index = time_ordered, index
         self.segment_interval_ms = self.segments.interval_ms
+        settings = {"segment_interval_ms": self.segment_interval_ms, "time_ordered": time_ordered, "index": index}
+        super().__init__(name, self.segments.retention_ms, **settings)
+        self.time_ordered, self.has_index = time_ordered, index
         self._space = RowSpace(self.layout, self.segments, time_ordered, index)
-        self._settings = {
-            "holds": self.holds,
-            "codec": CODEC,
-            "retention_ms": self.retention_ms,
-            "segment_interval_ms": self.segments.interval_ms,
-            "time_ordered": time_ordered,
-            "index": index,
-        }
         self._newest_ms: dict[int, int] = {}  # the largest time in each partition's changelog, as of the last restart
-        self._database = Database(StoreFolder(name, directory), {HEADER: self._packed_header()})
+        self._database = Database(StoreFolder(name, directory), {HEADER: self._packed_header(HEADER)})
         try:
-            self._noted = self._read_header()
-            self._states = self._read_states()
+            raw = self._database.get(HEADER)
+            if raw is None:
+                raise self._database.folder.corrupted("it has no header")
+            self._read_header(self._fields(HEADER, raw))
+            self._read_states()
         except BaseException:
             self._database.close()
             raise
 
     # ---- state between runs
-
-    @property
-    def read_partitions(self) -> list[int]:
-        """The numbers of the partitions of which it knows how far they were read, rising."""
-        self._check_open()
-        return sorted(self._states)
-
-    def snapshot(self, partition: int) -> Snapshot:
-        return self._state(partition).snapshot
-
-    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
-        """Takes over how far a run came, together with all that it wrote: one batch, which survives a loss of power.
-
-        The time that each of these partitions has observed is stored with it. (Kafka's store starts at -1 again when
-        it is reopened, as it does here for a partition that no plan has committed; but a plan that goes on where it
-        stopped must find what it would have found had it never stopped.)
-        """
-        with self.all_or_nothing():
-            self._note_run(snapshots, names)
 
     def restart_task(self, kind: str = "disk") -> None:
         """Forgets the stream time of each partition, as Kafka Streams does when its task is stopped and started again.
@@ -119,28 +81,18 @@ class PersistentStore(BaseStore):
         with self.all_or_nothing():
             for number, state in list(self._states.items()):
                 observed_ms = {"disk": -1, "changelog": self._newest_ms[number], "killed": state.observed_time_ms}[kind]
-                self._states[number] = _State(snapshot=state.snapshot._replace(stream_time_ms=-1))
+                self._states[number] = State(snapshot=state.snapshot._replace(stream_time_ms=-1))
                 if observed_ms >= 0:
                     self._observe(number, observed_ms)
             self.commit_snapshots({number: state.snapshot for number, state in self._states.items()})
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Keeps what is done inside the block only if nothing raises.
+    def _transaction(self) -> AbstractContextManager[None]:
+        """What is changed inside is in memory first, where every read sees it.
 
-        It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
-        next single change, or when the store is closed: so windows and the position they belong to are never apart.
-        Other threads wait until it is through.
+        It reaches the disk as one batch with the next commit, the next single change, or when the store is closed: so
+        windows and the position they belong to are never apart.
         """
-        with self.lock:
-            self._check_open()
-            states, noted = dict(self._states), self._noted
-            try:
-                with self._database.transaction():
-                    yield
-            except BaseException:
-                self._states, self._noted = states, noted
-                raise
+        return self._database.transaction()
 
     def close(self) -> None:
         """Writes what is left and closes the store; every later call raises."""
@@ -190,9 +142,6 @@ class PersistentStore(BaseStore):
 
     def _check_open(self) -> None:
         self._database.check_open()
-
-    def _state(self, partition: int) -> _State:
-        return self._states.get(self._number(partition), _State())
 
     # ---- for the two stores: rows
 
@@ -248,9 +197,9 @@ class PersistentStore(BaseStore):
             self._observe(partition, place.time_ms, drop=False)
             self._database.change(self._row(partition, place, None))
 
-    def _observe(self, partition: int, time_ms: int, *, drop: bool = True) -> _State:
+    def _observe(self, partition: int, time_ms: int, *, drop: bool = True) -> State:
         """The partition has seen this time: segments that have expired are dropped."""
-        state = self._states.get(partition, _State())
+        state = self._states.get(partition, State())
         observed_ms = max(state.observed_time_ms, time_ms)
         first = max(state.first_segment, self.segments.oldest_live(observed_ms) if drop else 0)
         if first > state.first_segment:
@@ -258,10 +207,6 @@ class PersistentStore(BaseStore):
         if (observed_ms, first) != state[:2]:
             self._states[partition] = state = state._replace(observed_time_ms=observed_ms, first_segment=first)
         return state
-
-    def _note_kind(self, key: Any) -> None:
-        if self._noted.key_kind is None:
-            self._note(key_kind=kind_of_key(key))
 
     def _row(self, partition: int, place: Place, fields: tuple[Any, ...] | None) -> dict[bytes, bytes | None]:
         at, index = self._space.row(partition, place), self._space.index_row(partition, place)
@@ -273,7 +218,7 @@ class PersistentStore(BaseStore):
     @contextmanager
     def _written(self) -> Iterator[None]:
         """A change: part of the transaction it is made in, else a batch of its own."""
-        if self._database.in_transaction:
+        if self._depth:
             yield
             return
         with self.all_or_nothing():
@@ -281,39 +226,22 @@ class PersistentStore(BaseStore):
             self._database.write(sync=False)
 
     def _note_run(self, snapshots: Mapping[int, Snapshot], names: Collection[str]) -> None:
-        self._note_names(names)
-        for partition, snapshot in snapshots.items():
-            state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
-            self._states[int(partition)] = state
-            at = STATE + int(partition).to_bytes(4)
-            note = (state.observed_time_ms, state.first_segment, *state.snapshot.noted())
-            self._database.change({at: pack_value(note, at)})
+        super()._note_run(snapshots, names)
         self._database.write(sync=True)
 
-    # ---- header
+    def _keep(self, partition: int, state: State) -> None:
+        self._states[partition] = state
+        at = STATE + partition.to_bytes(4)
+        note = (state.observed_time_ms, state.first_segment, *state.snapshot.noted())
+        self._database.change({at: pack_value(note, at)})
 
     def _note(self, **changes: Any) -> None:
         with self._written():
             super()._note(**changes)
-            self._database.change({HEADER: self._packed_header()})
+            self._database.change({HEADER: self._packed_header(HEADER)})
 
-    def _packed_header(self) -> bytes:
-        return pack_value({**self._settings, **self._noted._asdict()}, HEADER)
-
-    def _read_header(self) -> Noted:
-        raw = self._database.get(HEADER)
-        if raw is None:
-            raise self._database.folder.corrupted("it has no header")
-        header: Any = self._fields(HEADER, raw)
-        check_settings(self.name, header, self._settings)
-        return Noted(*(header.get(name) for name in Noted._fields))
-
-    def _read_states(self) -> dict[int, _State]:
+    def _read_states(self) -> None:
         """Position and clocks of the partitions that were committed."""
-        states, cursor = {}, self._database.cursor()
-        cursor.seek(STATE)
-        while cursor.key is not None and cursor.key.startswith(STATE):
-            observed_ms, first_segment, *snapshot = self._fields(cursor.key, cursor.value())
-            states[int.from_bytes(cursor.key[1:])] = _State(observed_ms, first_segment, Snapshot(*snapshot))
-            cursor.step()
-        return states
+        for key, value in zip(*self._database.rows(STATE, ROWS), strict=True):
+            observed_ms, first_segment, *snapshot = self._fields(key, value)
+            self._states[int.from_bytes(key[1:])] = State(observed_ms, first_segment, Snapshot(*snapshot))

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.stores.rocksdb import columns as column_codec
 from sessionkit.stores.rocksdb.base import PersistentStore
-from sessionkit.stores.rocksdb.columns import State
 from sessionkit.stores.rocksdb.row_space import Question, Row
 from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.typed_bytes import Place
@@ -85,23 +84,22 @@ class PersistentBulkStore(PersistentStore):
         for raw in wanted:
             yield from self._rows(open_ones._replace(low=raw, high=raw))
 
-    def _remove_columns(self, columns: State) -> None:
+    def _remove_columns(self, columns: StoredColumns) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         if packed is None:
-            for partition, _, place, _ in self._one_by_one(columns):
-                self._remove(place, partition)
+            for partition, each in as_stored(columns):
+                self._remove(self._place_of(each), partition)
             return
         for partition, mask in _by_partition(columns):
             self._observe(partition, int(columns.time_ms[mask].max()), drop=False)
         for rows in packed:
             self._database.change(dict.fromkeys(rows.rows()))
 
-    def _put_columns(self, columns: State) -> None:
+    def _put_columns(self, columns: StoredColumns) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         fields = None if packed is None else column_codec.pack_fields(packed[0], columns)
         if packed is None or fields is None:
-            for partition, key, place, row in self._one_by_one(columns):
-                self._put(key, place, row, partition)
+            self._write_all(columns)
             return
         is_live = np.empty(len(columns.key), np.bool_)
         for partition, mask in _by_partition(columns):
@@ -116,14 +114,8 @@ class PersistentBulkStore(PersistentStore):
         kind = self._noted.key_kind
         return kind is None or keys.type == KEY_TYPES[kind]
 
-    def _one_by_one(self, columns: State) -> Iterator[tuple[int, Any, Place, tuple[Any, ...]]]:
-        """(partition, key, place, fields) of each window."""
-        for partition, each in as_stored(columns):
-            times = each[:2] if self.layout.has_end else each[:1]
-            yield partition, each.key, self._place(each.key, *times), self.layout.fields_of(each)
-
     @abstractmethod
-    def _place(self, key: Any, *times_ms: int) -> Place:
+    def _place_of(self, stored: Any) -> Place:
         """Where a window belongs; refuses times that none can have."""
 
     def _listed(self, question: Question) -> Iterator[Any]:
@@ -134,7 +126,7 @@ class PersistentBulkStore(PersistentStore):
         return self.layout.stored(place, self._key(place.key), fields)
 
 
-def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+def _by_partition(columns: StoredColumns) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
     """(partition, mask of its windows) of each partition."""
     for partition in np.unique(columns.partition).tolist():
         yield partition, columns.partition == partition

@@ -7,7 +7,7 @@ The compiled loops come first: keys put together and taken apart, numbers writte
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pyarrow as pa
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.errors import StoreCorrupted
 from sessionkit.records.keys import MAX_KEY_BYTES
-from sessionkit.stores.contract import FixedColumns, SessionColumns, rows_of
+from sessionkit.stores.contract import FixedColumns, SessionColumns, StoredColumns, rows_of
 from sessionkit.stores.rocksdb.row_space import RowSpace
 from sessionkit.stores.rows import KEY_TYPES
 from sessionkit.stores.typed_bytes import Bytes, PlaceColumns, pieces_around_numbers, unpack_value
@@ -175,9 +175,6 @@ def read_values(rows, row_ends, values, value_ends, pieces, piece_ends, numbers,
     return True
 
 
-State: TypeAlias = SessionColumns | FixedColumns
-
-
 class Packed(NamedTuple):
     """Rows of bytes, one behind the other."""
 
@@ -195,7 +192,7 @@ class Packed(NamedTuple):
         return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def pack_places(space: RowSpace, columns: State) -> list[Packed] | None:
+def pack_places(space: RowSpace, columns: StoredColumns) -> list[Packed] | None:
     """The database keys of these windows: of the rows that hold the values and, if there is one, of the index."""
     keys, places = _raw_keys(columns.key), PlaceColumns(columns.start_ms, columns.time_ms)
     if keys is None or not _are_plain(columns.partition, places, keys):
@@ -210,7 +207,7 @@ def pack_places(space: RowSpace, columns: State) -> list[Packed] | None:
     return packed
 
 
-def pack_fields(rows: Packed, columns: State) -> Packed | None:
+def pack_fields(rows: Packed, columns: StoredColumns) -> Packed | None:
     """The value of each window, written for its row."""
     fields = [columns.opened_by, columns.closed_by, rows_of(columns)]
     if isinstance(columns, FixedColumns):
@@ -237,7 +234,7 @@ def pack_fields(rows: Packed, columns: State) -> Packed | None:
 
 def unpack(
     space: RowSpace, at: list[bytes], values: list[bytes], key_kind: str, names: tuple[str, ...]
-) -> State | None:
+) -> StoredColumns | None:
     """The windows in these rows of the database."""
     rows, widths = Packed.of(at), space.widths()
     if not at or np.diff(rows.ends, prepend=0).min() < sum(widths):

@@ -75,8 +75,8 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        place = self._place(session.key, session.window_start_ms, session.window_end_ms)
         deletes = session.aggregate is None and not keep_null
+        place = self._place_of(session)
         return self._put(session.key, place, None if deletes else self.layout.fields_of(session), partition)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
@@ -115,14 +115,14 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
         return None if fields is None else fields[-1]
 
-    def _place(self, key: Any, *times_ms: int) -> Place:
-        return session_place(self._raw(key), *times_ms)
+    def _place_of(self, stored: StoredSession) -> Place:
+        return session_place(self._raw(stored.key), stored.window_start_ms, stored.window_end_ms)
 
     def _find(
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         """Sessions by segment, then key, end and start."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         earliest_end_ms, latest_start_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
         question = self._question(partition, earliest_end_ms, backward=backward)
         return self._listed(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))

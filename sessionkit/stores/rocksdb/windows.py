@@ -74,12 +74,13 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        place = window_place(self._raw(window.key), window)
         deletes = window.aggregate is None and not keep_null
+        place = self._place_of(window)
         return self._put(window.key, place, None if deletes else self.layout.fields_of(window), partition)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        place = self._place(key, *check_times(window_start_ms, of=self.noun))
+        (start_ms,) = check_times(window_start_ms, of=self.noun)
+        place = Place(self._raw(key), start_ms, start_ms)
         fields = self._get(place, partition)
         return None if fields is None else self._stored(place, fields)
 
@@ -105,15 +106,14 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
                     break
                 yield self._stored(row.place, self._fields(row.at, row.raw))
 
-    def _place(self, key: Any, *times_ms: int) -> Place:
-        (start_ms,) = times_ms
-        return Place(self._raw(key), start_ms, start_ms)
+    def _place_of(self, stored: StoredWindow) -> Place:
+        return window_place(self._raw(stored.key), stored)
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """Windows by segment, then key and start; in a time-ordered store without an index by start and key."""
-        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        low, high = self._key_range(*keys)
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         question = self._question(partition, from_ms, to_ms, backward=backward)
         return self._listed(question._replace(low=low, high=high))

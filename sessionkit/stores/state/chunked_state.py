@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, errors_as, problem
-from sessionkit.stores.contract import COLUMNS, SessionColumns, Snapshot
-from sessionkit.stores.state.column_state import ColumnState, State
+from sessionkit.records.frames import python_objects
+from sessionkit.stores.contract import COLUMNS, SessionColumns, Snapshot, StoredColumns
+from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.stores.typed_bytes import pack_value, unpack_value
 
 FORMAT = 1
@@ -65,8 +66,7 @@ class ChunkedState(ColumnState):
 
     # ---- changes
 
-    def commit(self, removes: State, puts: State, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a step over."""
+    def commit(self, removes: StoredColumns, puts: StoredColumns, snapshots: Mapping[int, Snapshot]) -> None:
         gone, stays = self._loaded & (self._chunk != _UNWRITTEN), ~self._loaded
         self._gone.append(np.stack([self._chunk[gone], self._row[gone]]))
         super().commit(removes, puts, snapshots)
@@ -211,7 +211,7 @@ def sum_of_chunks(numbers: Iterable[int]) -> str:
     return f"{zlib.crc32(repr(sorted(numbers)).encode()):08x}"
 
 
-def _to_table(columns: State) -> pa.Table:
+def _to_table(columns: StoredColumns) -> pa.Table:
     """Windows of one partition as a table; lengths in place of ends, as they take less room."""
     fields, arrays = [pa.field("key", columns.key.type)], [columns.key]
     start_ms = columns.start_ms
@@ -232,7 +232,7 @@ def _to_table(columns: State) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, {b"format": str(FORMAT).encode()}))
 
 
-def _of_table(table: pa.Table, of: str, partition: int) -> State:
+def _of_table(table: pa.Table, of: str, partition: int) -> StoredColumns:
     found = (table.schema.metadata or {}).get(b"format", b"none").decode()
     if found != str(FORMAT):
         raise StoreCorrupted(problem("a state is of another format", found, f"{FORMAT}, as this version writes"))
@@ -242,7 +242,9 @@ def _of_table(table: pa.Table, of: str, partition: int) -> State:
     for field in table.schema:
         if field.name.startswith(_AGGREGATE):
             column = _one(table[field.name])
-            aggregates[field.name[len(_AGGREGATE) :]] = column if field.metadata != _PACKED else _unpacked(column)
+            if field.metadata == _PACKED:
+                column = python_objects([unpack_value(raw) for raw in column.to_pylist()])
+            aggregates[field.name.removeprefix(_AGGREGATE)] = column
     partitions = np.full(len(start_ms), partition)
     rows = table[_ROWS].fill_null(-1).to_numpy() if _ROWS in table.column_names else None
     return COLUMNS[of](
@@ -252,12 +254,6 @@ def _of_table(table: pa.Table, of: str, partition: int) -> State:
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-
-
-def _unpacked(column: pa.Array) -> npt.NDArray[np.object_]:
-    values = np.empty(len(column), object)
-    values[:] = [unpack_value(raw) for raw in column.to_pylist()]
-    return values
 
 
 def _to_bytes(table: pa.Table) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot, no_columns, rows_of
-
-State: TypeAlias = SessionColumns | FixedColumns
+from sessionkit.stores.contract import COLUMNS, Snapshot, StoredColumns, no_columns, rows_of
 
 
 class ColumnState:
@@ -28,7 +26,7 @@ class ColumnState:
 
     def __init__(self, of: str = "sessions") -> None:
         self._of = of
-        self._held: State | None = None
+        self._held: StoredColumns | None = None
         self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
         self.snapshots: dict[int, Snapshot] = {}
 
@@ -37,15 +35,12 @@ class ColumnState:
 
     @property
     def read_partitions(self) -> list[int]:
-        """The numbers of the partitions of which it knows how far they were read, rising."""
         return sorted(self.snapshots)
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read, and its clock."""
         return self.snapshots.get(partition, Snapshot())
 
-    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
-        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> StoredColumns:
         windows = self._held
         if windows is None or not before_ms:
             self._loaded = np.zeros(len(self), np.bool_)
@@ -74,7 +69,7 @@ class ColumnState:
         )
         return [(number, int(times.min()), int(times.max())) for number, times in pairs]
 
-    def ordered(self, most: int | None = None) -> State | None:
+    def ordered(self, most: int | None = None) -> StoredColumns | None:
         """The windows in the order of maps: by partition, time, key bytes, falling start, `most` of them."""
         windows = self._held
         if windows is None:
@@ -91,25 +86,25 @@ class ColumnState:
         order = np.lexsort((-chosen.start_ms, ranks, chosen.time_ms, chosen.partition))
         return chosen.take(order[:most])
 
-    def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
+    def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> StoredColumns:
         """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
         return self.load(keys, dict.fromkeys(before_ms, INT64_MAX), names)
 
-    def is_loaded(self, removes: State) -> bool:
+    def is_loaded(self, removes: StoredColumns) -> bool:
         """True if these are the windows that the last load gave away, as far as their number tells."""
         return len(removes.start_ms) == int(self._loaded.sum())
 
-    def fill(self, columns: State, snapshots: Mapping[int, Snapshot]) -> None:
+    def fill(self, columns: StoredColumns, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes in everything at once."""
         self._held, self.snapshots = columns, dict(snapshots)
         self._loaded = np.zeros(len(self), np.bool_)
 
-    def take_all(self) -> tuple[State | None, dict[int, Snapshot]]:
+    def take_all(self) -> tuple[StoredColumns | None, dict[int, Snapshot]]:
         everything = (self._held, self.snapshots)
         self._held, self.snapshots, self._loaded = None, {}, np.empty(0, np.bool_)
         return everything
 
-    def commit(self, removes: State, puts: State, snapshots: Mapping[int, Snapshot]) -> None:
+    def commit(self, removes: StoredColumns, puts: StoredColumns, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a step over: what it loaded, `removes`, is replaced by what it wrote, and how far it came is noted."""
         assert self.is_loaded(removes), "a commit follows the load of its run"
         self.snapshots.update(snapshots)
@@ -121,7 +116,7 @@ class ColumnState:
             self._held = self._joined(stays, puts)
         self._loaded = np.zeros(len(self), np.bool_)
 
-    def _joined(self, first: State, second: State) -> State:
+    def _joined(self, first: StoredColumns, second: StoredColumns) -> StoredColumns:
         numbers: list[Longs] = [np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)]
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
         rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])

@@ -89,7 +89,6 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
 
     @property
     def reach_ms(self) -> int:
-        """How far after its time a record's windows can end."""
         return self.time_difference_ms + 1
 
     @staticmethod
@@ -189,9 +188,6 @@ class _Record(NamedTuple):
 
 class SlidingProcessor(Processor[WindowStore]):
     """Kafka's processor of sliding windows for one partition, line by line, over a store.
-
-    In a deployment the store expires windows and a null aggregate deletes one; else the store keeps everything and null
-    is a value.
 
     Source:
         KStreamSlidingWindowAggregate (its reverse form).
@@ -346,7 +342,6 @@ class SlidingProcessor(Processor[WindowStore]):
         self._may_emit = True
 
     def closed(self) -> list[StoredWindow]:
-        """The windows that became final with the last record, in the order in which they go out."""
         if not self._may_emit:
             return []
         if not self._schedule.is_due(self._close_time_ms):

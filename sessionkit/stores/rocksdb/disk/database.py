@@ -32,11 +32,6 @@ class Pending:
     def __bool__(self) -> bool:
         return bool(self.rows or self.dropped)
 
-    def clear(self) -> None:
-        """Empties it."""
-        self.rows.clear()
-        self.dropped.clear()
-
     def range_with(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The dropped range that this stored row lies in."""
         return next((range_ for range_ in self.dropped.items() if range_[0] <= key < range_[1]), None)
@@ -87,7 +82,6 @@ class Cursor:
         del self.rows
 
     def value(self) -> bytes:
-        """The value of the row it stands on."""
         if self._is_waiting:
             return self._pending.rows[self.key]
         return self._database.call(self.rows.value)
@@ -237,11 +231,6 @@ class Database:
             if not self._depth:
                 self._wanted = ""
 
-    @property
-    def in_transaction(self) -> bool:
-        """True inside `transaction`."""
-        return self._depth > 0
-
     def change(self, rows: Mapping[bytes, bytes | None]) -> None:
         """Rows to write, or to delete where the value is None."""
         self.pending.rows.update(rows)
@@ -268,21 +257,21 @@ class Database:
         rows, dropped, sync = self.pending.rows, self.pending.dropped, self._wanted == "sync"
         if self.pending or sync:
             self.call(_write, self.rdict, self.folder.id, rows, dropped, sync=sync)
-            self.pending.clear()
+            self.pending = Pending()
 
     # ---- open and closed
 
     @property
     def rdict(self) -> Rdict:
         """RocksDB itself; refused where it was closed, or belongs to the process that this one was forked from."""
-        if self._rdict is None:
-            raise self._closed()
-        return self._rdict
+        self.check_open()
+        return cast("Rdict", self._rdict)
 
     def check_open(self) -> None:
         """Refuses what needs RocksDB where that was closed, or is another process's."""
         if self._rdict is None:
-            raise self._closed()
+            refuse_after_fork(f"store {self.folder.name!r} belongs to the process that opened it")
+            raise StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
 
     def leave_to_parent(self) -> None:
         """In a forked process: closes nothing and writes nothing, as all of it is still the other process's."""
@@ -292,10 +281,6 @@ class Database:
                 never_drop(cursor.rows)
             self.folder.release()  # this process's handle alone: with it open, the folder would stay locked
         self._rdict = None
-
-    def _closed(self) -> StoreClosed:
-        refuse_after_fork(f"store {self.folder.name!r} belongs to the process that opened it")
-        return StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
 
     @property
     def is_open(self) -> bool:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from uuid import uuid4
 
 from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreFailed, StoreLocked, problem, shorten
@@ -132,7 +132,6 @@ class StoreFolder:
         self._held = None
 
     def size_bytes(self) -> int:
-        """Bytes that the folder takes on disk."""
         size = 0
         for entry in os.scandir(self.rows):
             with suppress(FileNotFoundError):  # RocksDB removes files when it merges them
@@ -190,12 +189,15 @@ class StoreFolder:
 
     def _seal_holds(self) -> bool:
         """True if the folder was closed whole and is as it was then; False after a crash."""
-        body = _unsealed(_read_small(self.path / "CLOSED"))
-        if body is None:
-            return False
-        sealed = _listed(body)
-        if sealed is None:
-            raise self.corrupted(f"file CLOSED is not a list of files: {body[:60]!r}")
+        raw = _read_small(self.path / "CLOSED")
+        if raw is None or raw[:9] != b"%08x " % zlib.crc32(raw[9:]):
+            return False  # there is no seal, or only a part of one
+        try:
+            sealed = json.loads(raw[9:])
+        except (ValueError, RecursionError):
+            sealed = None
+        if not isinstance(sealed, dict):  # somebody else wrote it: a right checksum is no proof of who did
+            raise self.corrupted(f"file CLOSED is not a list of files: {raw[9:69]!r}")
         found = dict(_fingerprints(self.rows))
         for file in sorted(sealed.keys() | found.keys()):
             if sealed.get(file) != found.get(file):
@@ -238,20 +240,6 @@ def _seal(folder: Path) -> None:
     _write_file(folder / "CLOSED~", b"%08x " % zlib.crc32(body) + body)
     (folder / "CLOSED~").replace(folder / "CLOSED")
     _sync_folder(folder)
-
-
-def _unsealed(raw: bytes | None) -> bytes | None:
-    """The content of the seal; None if there is no seal, or only a part of one."""
-    return None if raw is None or raw[:9] != b"%08x " % zlib.crc32(raw[9:]) else raw[9:]
-
-
-def _listed(body: bytes) -> dict[str, Any] | None:
-    """Files that the seal lists; None where somebody else wrote it: a right checksum is no proof of who did."""
-    try:
-        files = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return files if isinstance(files, dict) else None
 
 
 def _fingerprints(rows: Path) -> Iterator[tuple[str, list[int]]]:

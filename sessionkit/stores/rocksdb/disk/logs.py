@@ -190,25 +190,14 @@ def _read(log: bytes, most: int | None = _HEAD_BYTES) -> _Log:
 
 def _is_whole(log: bytes, at: int) -> bool:
     """True if the record at `at`, which seems to be cut off, is there with another length than it says."""
-    wanted = int.from_bytes(log[at : at + 4], "little")
-    for end, checksum in _checksums(log, at + HEADER_BYTES - 1):
-        if checksum == wanted and _starts_records(log, end):
-            return True
-    return False
-
-
-def _starts_records(log: bytes, at: int) -> bool:
-    """True where a log may end or another record may start."""
-    return len(log) - at < HEADER_BYTES or log[at + HEADER_BYTES - 1] in range(_FULL, _LAST + 1)
-
-
-def _checksums(log: bytes, start: int) -> Iterator[tuple[int, int]]:
-    """(end, masked CRC32C of the bytes from `start` to there) of every end behind the byte at `start`."""
-    crc = 0xFFFFFFFF
-    for end in range(start + 1, len(log) + 1):
+    wanted, crc = int.from_bytes(log[at : at + 4], "little"), 0xFFFFFFFF
+    for end in range(at + HEADER_BYTES, len(log) + 1):  # masked CRC32C of its type and what follows
         crc = _TABLE[(crc ^ log[end - 1]) & 0xFF] ^ (crc >> 8)
         plain = crc ^ 0xFFFFFFFF
-        yield end, (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+        is_right = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF == wanted
+        if is_right and (len(log) - end < HEADER_BYTES or _FULL <= log[end + HEADER_BYTES - 1] <= _LAST):
+            return True  # behind it the log ends or another record starts
+    return False
 
 
 def _table() -> list[int]:

@@ -41,6 +41,7 @@ from sessionkit.stores.rocksdb.disk import open_strictly as strict
 from sessionkit.stores.rocksdb.disk.database import Cursor
 from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
+from sessionkit.stores.typed_bytes import Place
 from tests.contract.stores_model import KafkaRows, OnDisk, SessionMachine, Spans, spans_of
 from tests.contract.stores_model import session_columns as columns
 from tests.interpreted import fewer
@@ -791,8 +792,8 @@ def test_a_cursor_and_dropped_ranges(directory: Path) -> None:
 
 def test_rows_that_cannot_be(directory: Path) -> None:
     with filled(directory, [("ada", 5, 9)], time_ordered=True) as store:
-        index = store._space.index_row(0, store._place("ada", 5, 9))
-        base = store._space.row(0, store._place("ada", 5, 9))
+        index = store._space.index_row(0, Place(b"ada", 5, 9))
+        base = store._space.row(0, Place(b"ada", 5, 9))
         rdict = store._database.rdict
         value = rdict[base]
         del rdict[base]
