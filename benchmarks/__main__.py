@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="5, and 2 for the short form")
     parser.add_argument("--short", action="store_true", help="a tenth of the records, two rounds")
     parser.add_argument("--minutes", type=float, default=600.0, help="begin no case after so many minutes")
-    parser.add_argument("--publish", action="store_true", help="write RESULTS.md, the README and docs/speed.md")
+    parser.add_argument("--publish", action="store_true", help="write RESULTS.md and docs/speed.md")
     options = parser.parse_args()
     for name in options.what:
         if name in LONG:

@@ -1,4 +1,4 @@
-"""Writes `benchmarks/RESULTS.md` and its charts, and the table of the README and of `docs/speed.md`."""
+"""Writes `benchmarks/RESULTS.md` and its charts, and the table of `docs/speed.md`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.running.kept import Kept
 from benchmarks.running.machine import ROOT
 
 BEGIN, END = "<!-- speed: made by make bench -->", "<!-- end of speed -->"
-PAGES = ("README.md", "docs/speed.md")
+PAGE = ROOT / "docs" / "speed.md"
 DRAWN = {"sessions": "Sessions: time, less is better", "windows": "Tumbling and hopping windows: time"}
 
 
@@ -69,15 +69,11 @@ def _rounds(topics: Sequence[Topic], kept: Kept) -> str:
 
 
 def publish(topics: Sequence[Topic], kept: Kept, made_on: dict[str, str]) -> None:
-    """Puts the summary between the markers of the pages that show it."""
-    words = (
-        f"Medians of {_rounds(topics, kept)} on {made_on['processor']}; all figures, growth tables and versions are in "
-    )
-    for name in PAGES:
-        link = "[the results](benchmarks/RESULTS.md)" if "/" not in name else "[the results](../benchmarks/RESULTS.md)"
-        text = f"{words}{link}.\n\n{summary(topics, kept)}"
-        path = ROOT / name
-        path.write_text(between_markers(path.read_text(), text, name))
+    """Puts the summary between the markers of the page that shows it."""
+    made = f"Medians of {_rounds(topics, kept)} on {made_on['processor']}"
+    link = "all figures, growth tables and versions are in [the results](../benchmarks/RESULTS.md)"
+    text = f"{made}; {link}.\n\n{summary(topics, kept)}"
+    PAGE.write_text(between_markers(PAGE.read_text(), text, PAGE.name))
 
 
 def between_markers(page: str, text: str, name: str) -> str:

@@ -68,7 +68,7 @@ def growth(topic: Topic, kept: Kept) -> list[tuple[str, float, float, Figures]]:
 
 
 def summary(topics: Sequence[Topic], kept: Kept) -> str:
-    """One line a case that has a peer: what the README shows. A peer that wins is in it as any other."""
+    """One line a case that has a peer: what docs/speed.md shows. A peer that wins is in it as any other."""
     rows = []
     for topic in topics:
         for case in topic.cases if topic.name in FIRST_TOPICS else ():

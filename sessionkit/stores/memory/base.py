@@ -53,6 +53,7 @@ class InMemoryStore(BaseStore):
 
     @property
     def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
         self._check_open()
         columns = self._bulk()
         return sorted(self._partitions) if columns is None else columns.read_partitions
