@@ -101,7 +101,8 @@ def read_file(
     guessed = {
         field.name: field.type
         for field in table.schema
-        if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
+        if field.name not in kinds and (is_untyped or field.name in in_folders)
+        if not (pa.types.is_string(field.type) or pa.types.is_nested(field.type))
     }
     last_line = first_lines(contents[0])[-1].decode(errors="replace") if contents[0].kind == "CSV" else ""
     remarks = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]

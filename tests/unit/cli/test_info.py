@@ -232,6 +232,29 @@ def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: Ca
     assert "looks like a record; --no-header reads it as one" in said
 
 
+def test_a_name_that_the_format_of_times_reads_is_told(tmp_path: Path, capsys: Capture) -> None:
+    days = [f"1{n}. June 2026" for n in range(8)]
+    file = write_clicks(tmp_path, "".join(f"{'ab'[n % 2]},{day}\n" for n, day in enumerate(days)))
+    form = ["--time-format", "%d. %B %Y"]
+    assert "8 rows, 2 columns" in printed(capsys, "info", file, *form)
+    for command in (["sessionize", "--gap", "30m"], ["suggest"]):
+        assert main([command[0], str(file), "--by", "a", "--at", days[0], *form, *command[1:]]) == 0
+        assert "'10. June 2026', is taken for names and looks like a record; --no-header" in capsys.readouterr().err
+
+
+def test_times_behind_a_word_are_told_with_the_line_of_pandas(tmp_path: Path, capsys: Capture) -> None:
+    rows = [f'CreateTime:{1780272013683 + n}\tPartition:0\tu{n % 3}\t{{"n": {n}}}\n' for n in range(9)]
+    (file := tmp_path / "console.txt").write_text("".join(rows))
+    shown = printed(capsys, "info", file)
+    line = """df['c1'] = df['c1'].str.removeprefix("CreateTime:").astype("int64")"""
+    read = f'df = pandas.read_csv("console.txt", sep="\\t", names=["c1", "c2", "c3", "c4"])'
+    assert "9 rows, 4 columns" in shown and line in shown and read in shown
+    assert line in refused(capsys, "sessionize", file, "--no-header", "--by", "c3", "--at", "c1", "--gap", "30m")
+    df = pd.read_csv(file, sep="\t", names=["c1", "c2", "c3", "c4"])
+    df["c1"] = df["c1"].str.removeprefix("CreateTime:").astype("int64")
+    assert len(sk.sessionize(df, by="c3", at="c1", unit="ms", gap="30m")) == 9
+
+
 def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: Capture) -> None:
     ahead = [0, 0, 0, 10_800, *[0] * 6]
     rows = (f"g{g},{1767225600 + i * 60 + (i * 7 + g * 3) % 5 + ahead[g]}" for i in range(300) for g in range(10))

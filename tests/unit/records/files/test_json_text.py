@@ -1,5 +1,6 @@
 """JSON: keys as they are written, times as texts, and no file that ends the process."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidData, MissingColumn, SessionkitError
+from sessionkit.records.files.tables import read_file
 
 
 def plan(**options: Any) -> sk.Plan:
@@ -30,8 +32,6 @@ def written(folder: Path, text: str | bytes) -> Path:
     ],
 )  # fmt: skip
 def test_keys_are_text_as_they_are_written(tmp_path: Path, users: list[Any]) -> None:
-    import json
-
     lines = [json.dumps({"user": user, "at": at}) for at, user in enumerate(users)]
     expected = {user if isinstance(user, str) else json.dumps(user) for user in users if user is not None}
     for text in ("\n".join(lines), f"[{','.join(lines)}]"):
@@ -107,6 +107,35 @@ def test_what_nobody_reads_may_be_anything(tmp_path: Path) -> None:
         f'{{"user": "a", "at": 1, "x": {deep}, "y": 1}}\n{{"user": "a", "at": 2, "y": "text", "\\ud800": "\\ud800"}}\n'
     )
     assert plan(unit="ms").run(written(tmp_path, odd)).table()["count"].tolist() == [2]
+
+
+_ROWS = [
+    {"user": f"00{n % 2}", "at": n, "m": {"t": n, "bat": "3,6" if n else 3.70, "l": [{"x": n or "a"}]}}
+    for n in range(4)
+]
+
+
+def test_a_field_of_several_types_is_told_and_does_no_harm(tmp_path: Path) -> None:
+    file = written(tmp_path, "\n".join(map(json.dumps, _ROWS)))
+    of_t, of_bat = (plan(unit="ms").aggregate(n=sk.last(name)) for name in ("m.t", "m.bat"))
+    assert of_t.run(file).table()["n"].tolist() == [2, 3]
+    with pytest.raises(InvalidData, match=r"column 'm.bat' of .* several types.*types=\{\"m.bat\": \"string\"\} in"):
+        of_bat.run(file)
+    of_bat = plan(unit="ms", types={"m.bat": "string"}).aggregate(n=sk.first("m.bat"))
+    assert of_bat.run(file).table()["n"].tolist() == ["3.7", "3,6"]
+    assert read_file(file).table["m"].to_pylist()[0] == {"t": 0, "bat": "3.7", "l": [{"x": "a"}]}
+
+
+@pytest.mark.parametrize("orient", ["columns", "split", "index"])
+def test_a_frame_of_pandas_is_told_with_the_way(tmp_path: Path, orient: Any) -> None:
+    pd.DataFrame(_ROWS).drop(columns="m").to_json(file := tmp_path / "frame.json", orient=orient)
+    way = f'pandas.read_json("frame.json", orient="{orient}", dtype=False)'
+    for read in (plan(unit="ms").run, read_file):
+        with pytest.raises(InvalidData) as caught:
+            read(file)
+        assert way in str(caught.value)
+    df = pd.read_json(file, dtype=False, orient=orient)
+    assert plan(unit="ms").run(df).table()["user"].tolist() == ["000", "001"]
 
 
 def test_nested_values_come_through_with_their_times_as_text(tmp_path: Path) -> None:
