@@ -16,7 +16,7 @@ from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.nested import way_of_a_list
-from sessionkit.records.inputs.pandas_columns import is_a_value
+from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type, without_word
@@ -28,7 +28,6 @@ _OF_A_KEY = re.compile(
 _OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
-_NUMBER = re.compile(r"\s*[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?\s*")
 _MOSTLY = 0.75  # of the texts
 _LOOKED_AT = 1_000
 _ONE = "no key: it has one value"
@@ -105,7 +104,7 @@ def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
                 return False
             is_one = True
         elif (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not name.startswith('{"'):
-            if not _NUMBER.fullmatch(name):
+            if not re.fullmatch(NUMBER, name.strip()):
                 return False
             numbers.append(name)
         elif is_text_type(kind):
@@ -117,8 +116,7 @@ def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
 
 
 def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
-    is_named = _OF_A_KEY.search(column.name) is not None
-    return (not is_named, column.is_measure, "string" not in column.type, -(column.distinct or 0))
+    return (not _OF_A_KEY.search(column.name), column.is_measure, "string" not in column.type, -(column.distinct or 0))
 
 
 def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
@@ -136,12 +134,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
     texts = [text for text in _texts(column) if text.strip()]
-    is_measure = (
-        sum(map(bool, map(_NUMBER.fullmatch, texts))) >= _MOSTLY * len(texts) and not "".join(texts).isdecimal()
-    )
-    plain = Column(
-        name=name, type=str(kind), missing=column.null_count, distinct=distinct, is_measure=bool(texts) and is_measure
-    )
+    plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
     is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
     first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
     if pa.types.is_time(kind) or (is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, texts))):
@@ -155,12 +148,11 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         time = _as_time(column, plain, source)
         if time is not None and (time.could_be or form is None):
             return time
-    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
+    way = way_of_a_list(name, kind) or without_word(name, texts)
+    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way
     if is_text and (number := way_to_number(first, name)):
         way = f"numbers as people write them: {number}"
-    if line := without_word(name, texts):
-        way = f"times behind a word: {line}"
-    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
+    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
@@ -207,7 +199,7 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 
-def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
+def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain
@@ -217,4 +209,6 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
     if per_value < _FEWEST_ROWS_A_KEY:
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
-    return dataclasses.replace(plain, could_be="key", why=why)
+    numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]
+    is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
+    return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure)

@@ -15,8 +15,6 @@ from sessionkit.cli.saying import say, with_options
 from sessionkit.errors import SessionkitError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from sessionkit.advice.file_columns import Column, FileColumns
@@ -41,14 +39,10 @@ def info(
     Example:
       sessionkit info clicks.csv
     """
-    from sessionkit.advice.file_columns import file_columns
     from sessionkit.base.moments import known_zone
 
     form, zone = of.text_form(separator, no_header), timezone and known_zone(timezone)
-    table, remarks, found = _read(file, of.types_of(types), form, lambda table: file_columns(table, zone, format))
-    if not (form["header"] or no_header):
-        what = "The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."
-        remarks = [what, *remarks]
+    table, remarks, found = _read(file, of.types_of(types), form, zone, format)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
     gap, why = _gap(table, found)
@@ -58,16 +52,18 @@ def info(
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
     words = ["--gap", gap, *(["--sort"] if cause and cause.is_order else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
+    if form["header"] == no_header:
+        say("The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header.")
     say(*remarks)
 
 
 def _read(
-    file: str, types: dict[str, str], form: dict[str, Any], look: Callable[[pa.Table], FileColumns]
+    file: str, types: dict[str, str], form: dict[str, Any], zone: str | None, format: str | None
 ) -> tuple[pa.Table, list[str], FileColumns]:
     """The rows of a file: empty texts are missing, as in a key; `form` has no header if its first line is a record."""
     import pyarrow.compute as pc
 
-    from sessionkit.advice.file_columns import begins_with_a_record
+    from sessionkit.advice.file_columns import begins_with_a_record, file_columns
     from sessionkit.records.files.found import find
     from sessionkit.records.files.tables import read_file
     from sessionkit.records.files.text import names_of
@@ -84,10 +80,10 @@ def _read(
         texts = [name for name in table.column_names if is_text_type(table[name].type)]
         if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
             table = read_file(file, None, blank, types, **form).table
-    found = look(table := with_all_fields(table))
+    found = file_columns(table := with_all_fields(table), zone, format)
     if content.kind == "CSV" and form["header"] and begins_with_a_record(table, found):
         form["header"] = False
-        return _read(file, types, form, look)
+        return _read(file, types, form, zone, format)
     return table, remarks, found
 
 
@@ -190,11 +186,9 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if found.time is None:
         for each in found.columns:
             if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
-                lines = [f"To go on, make times of {shorten(each.name)} with the line of pandas that stands beside it."]
-                if not content.header:
-                    read = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
-                    lines += [f"  df = pandas.read_csv({literal(content.name)}, {read})"]
-                return lines
+                names = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
+                read = "" if content.header else f", after df = pandas.read_csv({literal(file)}, {names})"
+                return [f"To go on, make times of {shorten(each.name)} with the line of pandas beside it{read}."]
             if "json_normalize" in each.why:
                 return [f"To go on, take {each.why}."]
         if len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):

@@ -214,7 +214,7 @@ def without_word(name: str, texts: list[str]) -> str:
     rest = [text[found.end() :] for text in texts if text.startswith(found[0])] if found else []
     if found is None or len(rest) < len(texts) or not all(re.fullmatch(rf"\d{{10,19}}|{_TIME}", each) for each in rest):
         return ""
-    way = f"df[{name!r}] = df[{name!r}].str.removeprefix({literal(found[0])})"
+    way = f"times without the word before them: df[{name!r}] = df[{name!r}].str.removeprefix({literal(found[0])})"
     return f'{way}.astype("int64")' if all(map(str.isdecimal, rest)) else way
 
 

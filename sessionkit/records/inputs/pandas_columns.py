@@ -27,8 +27,8 @@ NOT_ARROW = (
 )  # errors that Arrow raises for columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
 _DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}T\d+.*|\d\d?:\d\d(:\d\d.*)?"
-_NUMBER = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?"
-_VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)({_NUMBER}|(\w+[:=])?({_DAY}|\d{{10,}})|\{{\".*)\s*")  # a year may be a name
+NUMBER = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?"
+_VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)({NUMBER}|(\w+[:=])?({_DAY}|\d{{10,}})|\{{\".*)\s*")  # a year may be a name
 SHOWN_NAMES = 400  # characters of a list of columns in an error
 
 
@@ -60,11 +60,9 @@ def which_of(names: Iterable[object]) -> str:
 
 def is_a_value(name: object, format: str | None = None) -> bool:
     """True for a column's name that is a number, a time, also in this format, or JSON: rather a value of a record."""
-    if isinstance(name, str) and format is not None:
-        source = Source(keys=("key",), timestamp="at", timezone="UTC", on_bad_time="drop", format=format)
-        if to_milliseconds(pa.chunked_array([[name]]), source)[0][0] >= 0:
-            return True
-    return isinstance(name, str) and (_VALUE.fullmatch(name) is not None or format_for(name) != "")
+    source = Source(keys=("key",), timestamp="at", timezone="UTC", on_bad_time="drop", format=format)
+    is_time = bool(format) and to_milliseconds(pa.chunked_array([[str(name)]]), source)[0][0] >= 0
+    return isinstance(name, str) and bool(is_time or _VALUE.fullmatch(name) or format_for(name))
 
 
 def from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:

@@ -120,28 +120,20 @@ def test_names_that_are_rather_a_record(names: list[str], is_record: bool) -> No
 @pytest.mark.parametrize(
     ("name", "texts", "is_record"),
     [
-        ("user37", ["user5", "user12"], True),
-        ("Partition:0", ["Partition:1", "Partition:2"], True),
-        ("level=info", ["level=warn", "level=info"], True),
-        ('{"n": 1}', ['{"n": 2}', '{"n": 3}'], True),
+        ("user37", ["user5", "user12"], True), ("level=info", ["level=warn", "level=info"], True),
+        ('{"n": 1}', ['{"n": 2}', '{"n": 3}'], True), ("CreateTime:1780272013683", ["CreateTime:1780272017242"], True),
         ("Thu Nov 26 06:08:37 2026 +0000", ["Thu Nov 26 06:08:17 2026 +0000", "Wed Nov 25 06:08:17 2026 +0000"], True),
-        ("CreateTime:1780272013683", ["CreateTime:1780272017242", "CreateTime:1780272025772"], True),
-        ("2024-07-01", ["x", "F"], False),  # the days of a roster
-        ("7", ["x", "F"], False),
-        ("user_2", ["ada", "bob"], False),
-        ("x=y", ["a", "b"], False),
+        ("2024-07-01", ["x", "F"], False), ("7", ["x", "F"], False), ("user_2", ["ada", "bob"], False),
     ],
-)
+)  # fmt: skip
 def test_a_name_of_the_shape_of_its_values(name: str, texts: list[str], is_record: bool) -> None:
-    table = pa.table({name: texts})
+    table = pa.table({name: texts, "": range(len(texts))})
     assert begins_with_a_record(table, file_columns(table)) is is_record
-    named = pa.table({name: texts, "at": pa.array([1, 2], pa.timestamp("s"))})
+    named = table.append_column("at", pa.array(range(len(texts)), pa.timestamp("s")))
     assert not begins_with_a_record(named, file_columns(named))  # no time is called so
 
 
-@pytest.mark.parametrize(
-    "measures", [["-", *map(str, range(9))], ["°C", *(f"{n}.5" for n in range(9))], ["1,5", "", "n/a", *"234567"]]
-)
+@pytest.mark.parametrize("measures", [["-", *"12345"], ["°C", "1.5", "2.5", "3.5"], ["1,5", "", "n/a", *"234567"]])
 def test_a_measure_beside_other_texts_is_not_proposed_as_the_key(measures: list[str]) -> None:
     at = pa.array(range(4 * len(measures)), pa.timestamp("s"))
     found = file_columns(pa.table({"at": at, "where": ["a", "b"] * (len(at) // 2), "n": measures * 4}))
