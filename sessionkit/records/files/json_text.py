@@ -14,7 +14,6 @@ from sessionkit.base.text import is_text, literal
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
-from sessionkit.records.inputs.nested import beginnings
 from sessionkit.records.inputs.plain_columns import parts_of
 
 _Kinds = Mapping[str, pa.DataType]
@@ -193,7 +192,7 @@ def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact
             items = _column(content, name, [each for value in values for each in value or ()], kinds, exact)
             ends = pa.array(np.cumsum([0, *(len(value or ()) for value in values)]), pa.int32())
             return pa.ListArray.from_arrays(ends, items, mask=missing)
-        if is_free := exact.isdisjoint(beginnings(name)):
+        if is_free := not any(f"{name}.".startswith(f"{each}.") for each in exact):
             values = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in values]
         if is_free or types & {dict, list}:  # which are refused as text, too
             return _column(content, name, values, {name: pa.string()}, exact)
