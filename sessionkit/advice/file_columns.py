@@ -16,10 +16,10 @@ from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.nested import way_of_a_list
-from sessionkit.records.inputs.pandas_columns import is_a_value
+from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type
+from sessionkit.records.time_text import format_for, formats_for, is_text_type, without_word
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
@@ -28,6 +28,7 @@ _OF_A_KEY = re.compile(
 _OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
+_MOSTLY = 0.75  # of the texts
 _LOOKED_AT = 1_000
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
@@ -48,6 +49,7 @@ class Column:
     times_ms: npt.NDArray[np.int64] | None = None  # of times: those that are usable, in order of the rows
     no_time: npt.NDArray[np.bool_] | None = None  # the rows that have none of them; None if all have one
     is_clock: bool = False  # it holds times of day
+    is_measure: bool = False  # numbers as text, beside others such as "-"
     steps_back: int = 0  # rows whose time lies before that of the row above
 
     @property
@@ -92,16 +94,29 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone)
 
 
-def begins_with_a_record(table: pa.Table) -> bool:
-    """True if the names of columns look like values: those of numbers like numbers, or those of times like times."""
-    names = [name for name in table.column_names if name.strip()]
-    others = (pa.types.is_null, pa.types.is_boolean, is_text_type)
-    numbers = [name for name in names if not any(is_one(table[name].type) for is_one in others)]
-    return any(map(is_a_value, names)) and all(is_a_value(name) or name.isdecimal() for name in numbers)
+def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
+    """True if the names of columns look like values: of times, of numbers, or written as the texts of their column."""
+    is_one, numbers = False, []
+    for column in (each for each in found.columns if each.name.strip()):
+        name, kind = column.name, table[column.name].type
+        if "times" in column.why or column.times_ms is not None:
+            if not is_a_value(name, column.format):
+                return False
+            is_one = True
+        elif (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not name.startswith('{"'):
+            if not re.fullmatch(NUMBER, name.strip()):
+                return False
+            numbers.append(name)
+        elif is_text_type(kind):
+            shapes = {re.sub(r"(?<==).+|\d+", "0", text) for text in [name, *_texts(table[name])]}
+            is_one |= name.startswith('{"') or (len(shapes) == 1 and re.search(r"[\d=]", name) is not None)
+    steps = {*np.diff([float(name.replace(",", ".")) for name in numbers])}
+    is_pivoted = len(numbers) > 2 and len(steps) == 1  # as hours from 0 to 23
+    return is_one or (not is_pivoted and any(map(is_a_value, numbers)))
 
 
-def _rank_of_key(column: Column) -> tuple[bool, bool, int]:
-    return (not _OF_A_KEY.search(column.name), "string" not in column.type, -(column.distinct or 0))
+def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
+    return (not _OF_A_KEY.search(column.name), column.is_measure, "string" not in column.type, -(column.distinct or 0))
 
 
 def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
@@ -118,12 +133,11 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
+    texts = [text for text in _texts(column) if text.strip()]
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
     is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
     first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
-    if pa.types.is_time(kind) or (
-        is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, _texts(column)))
-    ):
+    if pa.types.is_time(kind) or (is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
     unit = units[0] if units else None
@@ -134,10 +148,11 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         time = _as_time(column, plain, source)
         if time is not None and (time.could_be or form is None):
             return time
-    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
+    way = way_of_a_list(name, kind) or without_word(name, texts)
+    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way
     if is_text and (number := way_to_number(first, name)):
         way = f"numbers as people write them: {number}"
-    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
+    return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
@@ -184,7 +199,7 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 
-def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
+def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain
@@ -194,4 +209,6 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
     if per_value < _FEWEST_ROWS_A_KEY:
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
-    return dataclasses.replace(plain, could_be="key", why=why)
+    numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]
+    is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
+    return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure)

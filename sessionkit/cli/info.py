@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,10 @@ def info(
     Example:
       sessionkit info clicks.csv
     """
-    from sessionkit.advice.file_columns import file_columns
     from sessionkit.base.moments import known_zone
 
-    form = of.text_form(separator, no_header)
-    table, remarks = _read(file, of.types_of(types), form)
-    found = file_columns(table, timezone and known_zone(timezone), format)
+    form, zone = of.text_form(separator, no_header), timezone and known_zone(timezone)
+    table, remarks, found = _read(file, of.types_of(types), form, zone, format)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
     gap, why = _gap(table, found)
@@ -53,14 +52,18 @@ def info(
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
     words = ["--gap", gap, *(["--sort"] if cause and cause.is_order else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
+    if form["header"] == no_header:
+        say("The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header.")
     say(*remarks)
 
 
-def _read(file: str, types: dict[str, str], form: dict[str, Any]) -> tuple[pa.Table, list[str]]:
-    """The rows of a file: empty texts are missing, as in a key, and a first line may be a record instead of names."""
+def _read(
+    file: str, types: dict[str, str], form: dict[str, Any], zone: str | None, format: str | None
+) -> tuple[pa.Table, list[str], FileColumns]:
+    """The rows of a file: empty texts are missing, as in a key; `form` has no header if its first line is a record."""
     import pyarrow.compute as pc
 
-    from sessionkit.advice.file_columns import begins_with_a_record
+    from sessionkit.advice.file_columns import begins_with_a_record, file_columns
     from sessionkit.records.files.found import find
     from sessionkit.records.files.tables import read_file
     from sessionkit.records.files.text import names_of
@@ -68,20 +71,20 @@ def _read(file: str, types: dict[str, str], form: dict[str, Any]) -> tuple[pa.Ta
     from sessionkit.records.inputs.pandas_columns import is_a_value
     from sessionkit.records.time_text import is_text_type
 
-    content, no_names = dataclasses.replace(find(file).contents[0], **form), []
+    content = dataclasses.replace(find(file).contents[0], **form)
     names = names_of(content) if content.kind == "CSV" else []
     # two columns of one name are refused, where they are names
-    is_record = len(set(names)) < len(names) and any(map(is_a_value, names))
-    table, remarks = read_file(file, None, (), types, **form | {"header": form["header"] and not is_record})
-    if content.kind == "CSV" and form["header"] and (is_record or begins_with_a_record(table)):
-        form["header"] = False
-        no_names = ["The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."]
-        table, remarks = read_file(file, None, (), types, **form)
+    form["header"] = form["header"] and not (len(set(names)) < len(names) and any(map(is_a_value, names)))
+    table, remarks = read_file(file, None, (), types, **form)
     if content.kind == "CSV":
         texts = [name for name in table.column_names if is_text_type(table[name].type)]
         if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
             table = read_file(file, None, blank, types, **form).table
-    return with_all_fields(table), [*no_names, *remarks]
+    found = file_columns(table := with_all_fields(table), zone, format)
+    if content.kind == "CSV" and form["header"] and begins_with_a_record(table, found):
+        form["header"] = False
+        return _read(file, types, form, zone, format)
+    return table, remarks, found
 
 
 def _listed(found: FileColumns) -> list[str]:
@@ -166,7 +169,7 @@ def _cause(table: pa.Table, found: FileColumns, gap: str) -> tuple[Cause | None,
 def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """Advice on what has to be done before sessionkit can go on."""
     from sessionkit.records.files.found import find
-    from sessionkit.records.files.text import PARTED_BY, way_of_a_log
+    from sessionkit.records.files.text import PARTED_BY, names_of, separator_of, way_of_a_log
     from sessionkit.records.inputs.pandas_columns import parted_name
     from sessionkit.records.times import with_day
 
@@ -183,7 +186,9 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if found.time is None:
         for each in found.columns:
             if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
-                return [f"To go on, make times of {shorten(each.name)} with the line of pandas that stands beside it."]
+                names = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
+                read = "" if content.header else f", after df = pandas.read_csv({literal(file)}, {names})"
+                return [f"To go on, make times of {shorten(each.name)} with the line of pandas beside it{read}."]
             if "json_normalize" in each.why:
                 return [f"To go on, take {each.why}."]
         if len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):

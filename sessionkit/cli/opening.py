@@ -57,6 +57,7 @@ def is_read_by_spark(reading: Reading) -> bool:
 
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.plan import group_by_key
+    from sessionkit.records.batch import record_as_names
 
     options, remarks = reading.options, []
     if reading.partition is None and reading.offset is None and lists_places(table.column_names):
@@ -67,7 +68,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
         options["sort"] = "timestamp" if options["offset"] is None else True
     sep, text = reading.sep if len(reading.keys) > 1 else None, reading.text | {"types": reading.column_types or None}
     plan = group_by_key(*reading.keys, timestamp=reading.timestamp, sep=sep, **text, **options)
-    return plan, [*remarks, *remark]
+    return plan, [*record_as_names(plan.source), *remarks, *remark]
 
 
 def zone_for(

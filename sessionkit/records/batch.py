@@ -229,6 +229,14 @@ def read_records(
     return batch_of(open_table(data, wanted, source, milliseconds=only_times), source, value_columns, frame)
 
 
+def record_as_names(source: Source) -> list[str]:
+    """The remark that the first line of a file was taken for names, if the name of the times is one of them."""
+    if not is_a_value(source.timestamp, source.format):
+        return []
+    finding = f"The first line, with {shorten(repr(source.timestamp))}, is taken for names and looks like a record"
+    return [f"{finding}; header=False in group_by_key (pandas: header=None) reads it as one."]
+
+
 def batch_of(
     opened: Opened, source: Source, value_columns: tuple[str, ...] = (), frame: FrameKind | None = None
 ) -> RecordBatch:
@@ -238,10 +246,7 @@ def batch_of(
     table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
     order = _by_offset(table, source) if source.sort is True else None
     table = table if order is None else table.take(arrow_array(order))
-    remarks: list[str] = [*opened.remarks]
-    if is_a_value(source.timestamp):
-        finding = f"The first line, with {shorten(repr(source.timestamp))}, is taken for names and looks like a record"
-        remarks.append(f"{finding}; header=False in group_by_key (pandas: header=None) reads it as one.")
+    remarks: list[str] = [*opened.remarks, *record_as_names(source)]
     with rows_moved(order):
         (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
             lambda: (

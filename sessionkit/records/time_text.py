@@ -193,7 +193,8 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
         if len(wrong):
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
-            right = right or format_for(*pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()) or _ISO
+            texts = pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()
+            right = right or format_for(*texts) or without_word(source.timestamp, texts) or _ISO
             want = f'{right}, or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
 
@@ -205,6 +206,16 @@ def shown_in_utc(text: str) -> list[str]:
         return []
     zone = "unless timezone= in group_by_key names another zone."
     return [f"Times with an offset, such as {offset[1]}, are shown in UTC {zone}"]
+
+
+def without_word(name: str, texts: list[str]) -> str:
+    """The line of pandas that takes away the word before all times, such as "CreateTime:"; "" if there is none."""
+    found = re.match(r"\w+[:=](?=\d)", "".join(texts[:1]))
+    rest = [text[found.end() :] for text in texts if text.startswith(found[0])] if found else []
+    if found is None or len(rest) < len(texts) or not all(re.fullmatch(rf"\d{{10,19}}|{_TIME}", each) for each in rest):
+        return ""
+    way = f"times without the word before them: df[{name!r}] = df[{name!r}].str.removeprefix({literal(found[0])})"
+    return f'{way}.astype("int64")' if all(map(str.isdecimal, rest)) else way
 
 
 def format_for(*texts: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,17 +16,21 @@ from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
 from sessionkit.records.inputs.plain_columns import parts_of
 
+_Kinds = Mapping[str, pa.DataType]
 _DEEP = 500  # Arrow's reader ends the process at some tens of thousands of brackets within each other
 _STEP = np.zeros(256, np.int8)
+_NUMBERED = re.compile(r"\d+(,\d+)*")
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 
 
-def read_json(content: Content, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]) -> pa.Table:
-    """All columns of a JSON file that Arrow reads, else `columns` of it, of the types in `kinds`, as written."""
+def read_json(content: Content, columns: Sequence[str] | None, kinds: _Kinds) -> pa.Table:
+    """All columns of a JSON file that Arrow reads, else `columns`, of the types in `kinds`; mixed fields are text."""
     raw = content.whole()
     if raw.size and _can_be_lines(raw):
         try:
-            return _by_arrow(raw, kinds)
+            table = _by_arrow(raw, kinds)
+            _refuse_a_frame(content, table.to_pylist()[0] if len(table) == 1 else {})
+            return table
         except pa.ArrowInvalid:
             pass  # of several types in a column, over several lines, or none: told below
         except UnicodeDecodeError as error:
@@ -43,7 +48,7 @@ def _can_be_lines(raw: pa.Buffer) -> bool:
     return int((depth - np.minimum.accumulate(depth)).max()) <= _DEEP
 
 
-def _by_arrow(raw: pa.Buffer, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+def _by_arrow(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
     table = _arrow_table(raw, {})
     texts = {field.name: _without_times(field.type) for field in table.schema}
     typed = {name: kind for name, kind in kinds.items() if name in texts and not pa.types.is_string(kind)}
@@ -64,7 +69,7 @@ def _as_written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _arrow_table(raw: pa.Buffer, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+def _arrow_table(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
     from pyarrow import json as arrow_json
 
     how = arrow_json.ParseOptions(explicit_schema=pa.schema(list(kinds.items())) if kinds else None)
@@ -93,14 +98,26 @@ class _Number(str):
     __slots__ = ()
 
 
-def _by_python(
-    content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]
-) -> pa.Table:
+def _by_python(content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: _Kinds) -> pa.Table:
     rows = _rows(content, raw)
+    _refuse_a_frame(content, rows[0] if len(rows) == 1 else {})
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if is_text(name)]
     wanted = names if columns is None else [name for name in columns if name in names]
-    made = {name: _column(content, name, [row.get(name) for row in rows], kinds.get(name)) for name in wanted}
+    exact = {*(columns or ())} - {name.rpartition(".")[0] for name in columns or ()}  # of the others a field is wanted
+    made = {name: _column(content, name, [row.get(name) for row in rows], kinds, exact) for name in wanted}
     return pa.table(made | {name: pa.nulls(len(rows)) for name in names if name not in made})
+
+
+def _refuse_a_frame(content: Content, row: Mapping[str, Any]) -> None:
+    """Refuses the one object that pandas writes of a frame."""
+    inner = {",".join(value) if isinstance(value, dict) else "" for value in row.values()}
+    names = inner.pop() if len(inner) == 1 else ""
+    is_numbered = [_NUMBERED.fullmatch(each) for each in (names, names and ",".join(row))]
+    orient = "columns" if is_numbered[0] else "index" if is_numbered[1] else ""
+    if orient := "split" if {"columns", "index", "data"} <= row.keys() else orient:
+        got = f'one object, as df.to_json(orient="{orient}") of pandas writes a frame'
+        want = f'pandas.read_json({literal(content.name)}, orient="{orient}", dtype=False) for a plan to run on'
+        raise InvalidData(problem(f"{shorten(content.name)} holds no records", got, want))
 
 
 def _rows(content: Content, raw: pa.Buffer) -> list[dict[str, Any]]:
@@ -147,8 +164,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
-    shown = shorten(repr(name))
+def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact: set[str]) -> pa.Array:
+    shown, kind = shorten(repr(name)), kinds.get(name)
     try:
         if kind is not None:
             texts = [_text(value, name, row) for row, value in enumerate(values)]
@@ -165,6 +182,20 @@ def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | 
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         if kind is not None:
             raise not_of_type(shorten(content.name), error) from error
+        types, missing = {*map(type, values)} - {type(None)}, pa.array([value is None for value in values])
+        if types == {dict}:
+            names = filter(is_text, dict.fromkeys(each for value in values for each in value or ()))
+            inner = {each: [(value or {}).get(each) for value in values] for each in names}
+            parts = [_column(content, f"{name}.{each}", inner[each], kinds, exact) for each in inner]
+            return pa.StructArray.from_arrays(parts, [*inner], mask=missing)
+        if types == {list}:
+            items = _column(content, name, [each for value in values for each in value or ()], kinds, exact)
+            ends = pa.array(np.cumsum([0, *(len(value or ()) for value in values)]), pa.int32())
+            return pa.ListArray.from_arrays(ends, items, mask=missing)
+        if is_free := not any(f"{name}.".startswith(f"{each}.") for each in exact):
+            values = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in values]
+        if is_free or types & {dict, list}:  # which are refused as text, too
+            return _column(content, name, values, {name: pa.string()}, exact)
         want = f'types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
         what = f"column {shown} of {shorten(content.name)} holds values of several types"
         raise InvalidData(problem(what, shorten(error, 200), want)) from error

@@ -101,7 +101,8 @@ def read_file(
     guessed = {
         field.name: field.type
         for field in table.schema
-        if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
+        if field.name not in kinds and (is_untyped or field.name in in_folders)
+        if not (pa.types.is_string(field.type) or pa.types.is_nested(field.type))
     }
     last_line = first_lines(contents[0])[-1].decode(errors="replace") if contents[0].kind == "CSV" else ""
     remarks = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]
@@ -262,10 +263,8 @@ def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
     listed = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
     what = f"type of {listed} was" if len(columns) == 1 else f"types of {listed} were"
     way = f'types={{{literal([*guessed][-1])}: "string"}} in group_by_key would set one'
-    name = shorten(found.name)
-    if len(found.contents) > 1:
-        return [f"{name} holds {len(found.contents):,} files, and the {what} guessed; {way}"]
-    return [f"{name} is text, and the {what} guessed; {way}"]
+    is_text = f"holds {len(found.contents):,} files" if len(found.contents) > 1 else "is text"
+    return [f"{shorten(found.name)} {is_text}, and the {what} guessed; {way}"]
 
 
 def _read_arrow(content: Content, columns: Sequence[str] | None) -> pa.Table:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
 from sessionkit.records.source import Source
-from sessionkit.records.times import refuse_mixed_zones
+from sessionkit.records.time_text import format_for
+from sessionkit.records.times import refuse_mixed_zones, to_milliseconds
 
 NOT_ARROW = (
     pa.ArrowInvalid,
@@ -26,7 +27,8 @@ NOT_ARROW = (
 )  # errors that Arrow raises for columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
 _DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}T\d+.*|\d\d?:\d\d(:\d\d.*)?"
-_VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)([-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|{_DAY})\s*")  # a year may be a name
+NUMBER = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?"
+_VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)({NUMBER}|(\w+[:=])?({_DAY}|\d{{10,}})|\{{\".*)\s*")  # a year may be a name
 SHOWN_NAMES = 400  # characters of a list of columns in an error
 
 
@@ -56,9 +58,11 @@ def which_of(names: Iterable[object]) -> str:
     return "name one of these in the plan" + (way if any(map(is_a_value, names)) else "")
 
 
-def is_a_value(name: object) -> bool:
-    """True for the name of a column that is a number or a time, and so rather a value of a record."""
-    return isinstance(name, str) and _VALUE.fullmatch(name) is not None
+def is_a_value(name: object, format: str | None = None) -> bool:
+    """True for a column's name that is a number, a time, also in this format, or JSON: rather a value of a record."""
+    source = Source(keys=("key",), timestamp="at", timezone="UTC", on_bad_time="drop", format=format)
+    is_time = bool(format) and to_milliseconds(pa.chunked_array([[str(name)]]), source)[0][0] >= 0
+    return isinstance(name, str) and bool(is_time or _VALUE.fullmatch(name) or format_for(name))
 
 
 def from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:

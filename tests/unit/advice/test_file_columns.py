@@ -106,6 +106,7 @@ def test_texts_that_a_format_makes_times_of(texts: list[str], way: str) -> None:
     [
         (["ada", "2024-07-01 00:10:00", "3"], True),
         (["ada", "31.12.2024 10:00", ""], True),
+        (["x7", "2024-07-01 00:10:00", "2024-07-01"], False),  # of numbers, as in a pivoted table
         (["user", "at", "n"], False),
         (["user", "2024", "2025"], False),  # a year for each column
         (["user", "at", "1"], False),  # times are not called so
@@ -113,7 +114,30 @@ def test_texts_that_a_format_makes_times_of(texts: list[str], way: str) -> None:
 )
 def test_names_that_are_rather_a_record(names: list[str], is_record: bool) -> None:
     table = pa.table([pa.array(["x", "y"]), pa.array([1, 2], pa.timestamp("s")), pa.array([1, 2])], names=names)
-    assert begins_with_a_record(table) is is_record
+    assert begins_with_a_record(table, file_columns(table)) is is_record
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "is_record"),
+    [
+        ("user37", ["user5", "user12"], True), ("level=info", ["level=warn", "level=info"], True),
+        ('{"n": 1}', ['{"n": 2}', '{"n": 3}'], True), ("CreateTime:1780272013683", ["CreateTime:1780272017242"], True),
+        ("Thu Nov 26 06:08:37 2026 +0000", ["Thu Nov 26 06:08:17 2026 +0000", "Wed Nov 25 06:08:17 2026 +0000"], True),
+        ("2024-07-01", ["x", "F"], False), ("7", ["x", "F"], False), ("user_2", ["ada", "bob"], False),
+    ],
+)  # fmt: skip
+def test_a_name_of_the_shape_of_its_values(name: str, texts: list[str], is_record: bool) -> None:
+    table = pa.table({name: texts, "": range(len(texts))})
+    assert begins_with_a_record(table, file_columns(table)) is is_record
+    named = table.append_column("at", pa.array(range(len(texts)), pa.timestamp("s")))
+    assert not begins_with_a_record(named, file_columns(named))  # no time is called so
+
+
+@pytest.mark.parametrize("measures", [["-", *"12345"], ["°C", "1.5", "2.5", "3.5"], ["1,5", "", "n/a", *"234567"]])
+def test_a_measure_beside_other_texts_is_not_proposed_as_the_key(measures: list[str]) -> None:
+    at = pa.array(range(4 * len(measures)), pa.timestamp("s"))
+    found = file_columns(pa.table({"at": at, "where": ["a", "b"] * (len(at) // 2), "n": measures * 4}))
+    assert found.key is not None and found.key.name == "where"
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_seconds_with_a_fraction(tmp_path: Path, capsys: Capture) -> None:
     way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with --unit ms"""
     shown = printed(capsys, "info", file)
     assert way in shown
-    assert shown.splitlines()[-1] == "To go on, make times of at with the line of pandas that stands beside it."
+    assert shown.splitlines()[-1] == "To go on, make times of at with the line of pandas beside it."
     assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
 
 
@@ -224,12 +224,28 @@ def test_a_first_line_with_any_kind_of_time_is_a_record(tmp_path: Path, capsys: 
     assert "5 rows, 4 columns" in shown and "  c2  " in shown
 
 
-def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: Capture) -> None:
-    file = write_clicks(tmp_path, "".join(f"ada,2026-01-01T10:0{n}:00Z\n" for n in range(4)))
-    assert main(["sessionize", str(file), "--by", "ada", "--at", "2026-01-01T10:00:00Z", "--gap", "30m"]) == 0
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%SZ", "%d. %B %Y"])
+@pytest.mark.parametrize("command", [["sessionize", "--gap", "30m"], ["suggest"]])
+def test_a_first_line_that_is_taken_for_names_is_told(
+    tmp_path: Path, capsys: Capture, form: str, command: list[str]
+) -> None:
+    times = [day.strftime(form) for day in pd.date_range("2026-06-10", periods=8)]
+    file = write_clicks(tmp_path, "".join(f"{'ab'[n % 2]},{time}\n" for n, time in enumerate(times)))
+    assert "8 rows, 2 columns" in printed(capsys, "info", file, "--time-format", form)
+    assert main([command[0], str(file), "--by", "a", "--at", times[0], "--time-format", form, *command[1:]]) == 0
     said = capsys.readouterr().err
-    assert "The first line, with '2026-01-01T10:00:00Z', is taken for names" in said
+    assert f"The first line, with '{times[0]}', is taken for names" in said
     assert "looks like a record; --no-header reads it as one" in said
+
+
+def test_times_behind_a_word_are_told_with_the_line_of_pandas(tmp_path: Path, capsys: Capture) -> None:
+    rows = [f'CreateTime:{1780272013683 + n}\tPartition:0\tu{n % 3}\t{{"n": {n}}}\n' for n in range(9)]
+    (file := tmp_path / "console.txt").write_text("".join(rows))
+    shown = printed(capsys, "info", file)
+    line = """df['c1'] = df['c1'].str.removeprefix("CreateTime:").astype("int64")"""
+    read = f'df = pandas.read_csv({json.dumps(str(file))}, sep="\\t", names=["c1", "c2", "c3", "c4"])'
+    assert "9 rows, 4 columns" in shown and line in shown and f"beside it, after {read}." in shown
+    assert line in refused(capsys, "sessionize", file, "--no-header", "--by", "c3", "--at", "c1", "--gap", "30m")
 
 
 def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: Capture) -> None:

@@ -1,5 +1,6 @@
 """JSON: keys as they are written, times as texts, and no file that ends the process."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidData, MissingColumn, SessionkitError
+from sessionkit.records.files.tables import read_file
 
 
 def plan(**options: Any) -> sk.Plan:
@@ -30,8 +32,6 @@ def written(folder: Path, text: str | bytes) -> Path:
     ],
 )  # fmt: skip
 def test_keys_are_text_as_they_are_written(tmp_path: Path, users: list[Any]) -> None:
-    import json
-
     lines = [json.dumps({"user": user, "at": at}) for at, user in enumerate(users)]
     expected = {user if isinstance(user, str) else json.dumps(user) for user in users if user is not None}
     for text in ("\n".join(lines), f"[{','.join(lines)}]"):
@@ -80,6 +80,12 @@ def test_times_with_mixed_offsets_become_instants(tmp_path: Path) -> None:
             '{"user": "a", "at": 1}\n{"user": "a", "at": "x"}',
             'types={"at": "string"} in group_by_key reads all of them',
         ),
+        ('{"user": {"0": "a"}, "at": {"0": 1}}', 'pandas.read_json("clicks.json", orient="columns", dtype=False)'),
+        ('{"0": {"user": "a", "at": 1}}', 'pandas.read_json("clicks.json", orient="index", dtype=False)'),
+        (
+            '{"columns": ["user"], "index": [0], "data": [["a"]]}',
+            'read_json("clicks.json", orient="split", dtype=False)',
+        ),
         ("[1, 2]", "clicks.json holds something that is no record; got row 0: '1'"),
         ('{"user": "a", "at": 1}\n"x"', "clicks.json holds something that is no record; got row 1: 'x'"),
         ('{"user": "a", "at": 1}\n{"us', "the file cannot be read; got Unterminated string"),
@@ -107,6 +113,19 @@ def test_what_nobody_reads_may_be_anything(tmp_path: Path) -> None:
         f'{{"user": "a", "at": 1, "x": {deep}, "y": 1}}\n{{"user": "a", "at": 2, "y": "text", "\\ud800": "\\ud800"}}\n'
     )
     assert plan(unit="ms").run(written(tmp_path, odd)).table()["count"].tolist() == [2]
+
+
+def test_a_field_of_several_types_is_told_and_does_no_harm(tmp_path: Path) -> None:
+    of_m = [{"t": n, "bat": "3,6" if n else 3.70, "l": [{"x": n or "a"}]} for n in range(4)]
+    rows = [{"user": f"u{n % 2}", "at": n, "m": m} for n, m in enumerate(of_m)]
+    file = written(tmp_path, "\n".join(map(json.dumps, rows)))
+    of_t, of_bat = (plan(unit="ms").aggregate(n=sk.last(name)) for name in ("m.t", "m.bat"))
+    assert of_t.run(file).table()["n"].tolist() == [2, 3]
+    with pytest.raises(InvalidData, match=r"column 'm.bat' of .* several types.*types=\{\"m.bat\": \"string\"\} in"):
+        of_bat.run(file)
+    of_bat = plan(unit="ms", types={"m.bat": "string"}).aggregate(n=sk.first("m.bat"))
+    assert of_bat.run(file).table()["n"].tolist() == ["3.7", "3,6"]
+    assert read_file(file).table["m"].to_pylist()[0] == {"t": 0, "bat": "3.7", "l": [{"x": "a"}]}
 
 
 def test_nested_values_come_through_with_their_times_as_text(tmp_path: Path) -> None:
