@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
+from sessionkit.records.epochs import typical_time, way_of_digits, without_fraction
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type
-from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
+from sessionkit.records.time_text import format_for, formats_for, is_text_type, line_for
+from sessionkit.records.times import to_milliseconds, way_from_excel
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
@@ -126,6 +127,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
+    if is_text and (digits := way_of_digits(_texts(column), name))[1].startswith("unit="):
+        units = [digits[0]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
@@ -137,6 +140,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
     if is_text and (number := way_to_number(first, name)):
         way = f"numbers as people write them: {number}"
+    elif is_text and (line := line_for(_texts(column), name)).startswith("df"):
+        way = f"times, once pandas has read them: {line}"
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, errors_as, problem, shorten
+from sessionkit.records.epochs import way_of_digits
 from sessionkit.records.row_names import row_name
 from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
 
@@ -40,7 +41,7 @@ _RECOGNISED = {
 }
 _CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
-_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:([ T])\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
+_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:(,? |T)\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
@@ -51,6 +52,7 @@ _WITH_WEEKDAY = {
     "%a %b %d %H:%M:%S %Y %z": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4} [+-]\d{4}",
     "%a %b %d %H:%M:%S %Y": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4}",
 }
+_MAIL = re.compile(r"\s*(\w{3}, *)?\d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d(:\d\d)? ([+-]\d{4}|[A-Z]{1,4})( \(.*\))?\s*")
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
@@ -73,8 +75,10 @@ def of_text(
     text = column.cast(pa.large_string())
     nothing = pa.scalar(None, text.type)
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
-    if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")).as_py() is not False:
-        return text.cast(pa.int64()), None
+    is_number = pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")
+    if source.unit is not None and pc.any(is_number).as_py() is not False:
+        _check(text, is_number, source, "numbers as in other rows")
+        return pc.if_else(is_number, text, nothing).cast(pa.int64()), None
     if source.format is not None:
         return _of_format(text, source, [] if remarks is None else remarks)
     if text.null_count < len(text):
@@ -193,6 +197,8 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
         if len(wrong):
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
+            texts = pc.unique(pc.drop_null(text)).slice(0, _LOOKED_AT).to_pylist()
+            right = line_for(texts, source.timestamp, source.unit) or right
             right = right or format_for(*pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()) or _ISO
             want = f'{right}, or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
@@ -214,13 +220,23 @@ def format_for(*texts: str) -> str:
     return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(texts[0]) else ""
 
 
+def line_for(texts: list[str], name: str, unit: str | None = None) -> str:
+    """The line of pandas that makes times of dates of mails in several forms, or the way to those since 1970; or ""."""
+    if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
+        made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
+        return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
+    return way_of_digits(texts, name, unit)[1]
+
+
 def formats_for(first: str, *others: str) -> list[str]:
     """The formats that the first text may have, its parts in any order in which the other texts are days, too."""
     if _DIGITS.fullmatch(first):
         return ["%Y%m%d%H%M%S"[: len(first) - 2]]
     found = _NUMBERS.fullmatch(first)
     if found is None:
-        return [form for form, pattern in _WITH_WEEKDAY.items() if re.fullmatch(rf"\s*{pattern}\s*", first)]
+        texts = [first, *(text for text in others if _MAIL.fullmatch(text))]
+        forms = _WITH_WEEKDAY.items()
+        return [form for form, pattern in forms if all(re.fullmatch(rf"\s*{pattern}\s*", text) for text in texts)]
     between, seconds, half = found.groups()[4:]
     hour, half = ("%H", "") if half is None else ("%I", half[:-2] + "%p")
     clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""

@@ -340,6 +340,45 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
     assert summed.run(df).table()["sum"].tolist() == [total]
 
 
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+@pytest.mark.parametrize("mark", ["-", r"\N", "unknown"])
+def test_the_only_text_among_numbers_is_told_as_a_mark(mark: str, separator: str, tmp_path: Path) -> None:
+    rows = f"user,at,amount\na,1,{mark}\na,2,1.5\na,3,\na,4,-2e1\n".replace(",", separator)
+    file, summed = written(tmp_path, rows), plan().aggregate(sum=sk.sum("amount"))
+    with pytest.raises(UnsupportedData) as refusal:
+        summed.run(file).table()
+    line = str(refusal.value).partition("pandas.read_csv(…), or ")[2].partition(f", if {mark!r} stands for ")[0]
+    exec(line, {"df": (df := pd.read_csv(file, sep=separator)), "pandas": pd})  # noqa: S102
+    assert summed.run(df).table()["sum"].tolist() == [-18.5]
+    with pytest.raises(InvalidData) as refusal:
+        plan(types={"amount": "float64"}).aggregate(sum=sk.sum("amount")).run(file)
+    way = str(refusal.value).rpartition("; ")[2].partition(", if ")[0]
+    df = eval(way.replace('"clicks.csv"', "file"), {"pandas": pd, "file": file})  # noqa: S307
+    assert summed.run(df).table()["sum"].tolist() == [-18.5]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("separator", [None, ";"])
+def test_the_line_of_excel_that_says_the_separator_is_understood(
+    separator: str | None, mark: str, tmp_path: Path
+) -> None:
+    file = written(tmp_path, f"{mark}sep=;\nuser;at\na;1\nb;2\n")
+    assert read_file(file, separator=separator).table.to_pydict() == {"user": ["a", "b"], "at": [1, 2]}
+    assert read_file(file, separator=separator, header=False).table["c1"].to_pylist() == ["user", "a", "b"]
+
+
+@pytest.mark.parametrize("given", [None, ";"])
+@pytest.mark.parametrize("above", ["# Station 42\n# logger v3\n", "Export of the shop\n\n", "# a;b;c;d\n"])
+def test_lines_above_the_names_are_told_with_the_way(above: str, given: str | None, tmp_path: Path) -> None:
+    file = written(tmp_path, f"{above}user;at;amount\na;1;2\nb;2;3\n")
+    with pytest.raises(InvalidData) as refusal:
+        plan(separator=given).run(file)
+    way = str(refusal.value).rpartition(": ")[2]
+    assert "skiprows=" in way
+    df = eval(way.replace('"clicks.csv"', "file"), {"pandas": pd, "file": file})  # noqa: S307
+    assert df.to_dict("list") == {"user": ["a", "b"], "at": [1, 2], "amount": [2, 3]}
+
+
 def test_a_decimal_comma_is_named_with_the_way_to_read_it(tmp_path: Path) -> None:
     file = written(tmp_path, "user;at;amount\na;1;18,22\na;2;9,5\n")
     way = 'pandas.read_csv(…, decimal=",")'
