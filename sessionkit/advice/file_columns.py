@@ -28,6 +28,7 @@ _OF_A_KEY = re.compile(
 )
 _OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
+_CLOCK = r"\d\d?:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?"  # at the beginning of a text
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
 _LOOKED_AT = 1_000
 _ONE = "no key: it has one value"
@@ -84,6 +85,12 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
                  nonexistent="earliest", format=format)  # fmt: skip
     columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
+    for at, rest in enumerate(columns[1:]):
+        day, texts = columns[at], _texts(_decoded(table[rest.name]))
+        if day.has_only_days and not rest.is_clock and texts and all(re.match(rf"\s*{_CLOCK}\b", t) for t in texts):
+            clock, day_text = f"df[{rest.name!r}].str.extract(r'({_CLOCK})')[0]", f"df[{day.name!r}].astype(str) + ' '"
+            why = f"days, whose time of day {rest.name} begins with: df[{day.name!r}] = {day_text} + {clock}"
+            columns[at] = dataclasses.replace(day, could_be="", why=why, format=None)
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):

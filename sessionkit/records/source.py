@@ -153,7 +153,9 @@ class Source:
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"
                 raise InvalidArgument(problem(f"{name} is not valid text", shorten(repr(value)), want))
-        check_separator(self.separator)
+        if self.separator is not None and not re.fullmatch(r"[ !#-~\t]", self.separator):
+            want = 'one character, such as separator=";"'
+            raise InvalidArgument(problem("separator must be a character of ASCII", repr(self.separator), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
             want = "such as partitions=4"
             raise InvalidArgument(problem("partitions must be an integer", repr(self.partitions), want))
@@ -219,13 +221,6 @@ def check_not_idle(source: Source, what: str) -> None:
 def text_types(timestamp: str, format: str | None, types: dict[str, str]) -> dict[str, str]:
     """The types of columns of text files: what a format is for is text, also where it is all digits."""
     return ({} if format is None else {timestamp: "string"}) | types
-
-
-def check_separator(separator: str | None) -> None:
-    """Refuses what cannot stand between the fields of a text file."""
-    if separator is not None and not re.fullmatch(r"[ !#-~\t]", separator):
-        want = 'one character, such as separator=";"'
-        raise InvalidArgument(problem("separator must be a character of ASCII", repr(separator), want))
 
 
 def is_type(name: object) -> bool:

@@ -88,20 +88,14 @@ def without_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks
 
     `remarks` gets a sentence on each way of writing times that was recognised.
     """
-    if pa.types.is_integer(column.type) and format is not None:
-        column = column.cast(pa.large_string())
-    if is_text_type(column.type):
+    zoned, local = None, column
+    if is_text_type(column.type) or (format is not None and pa.types.is_integer(column.type)):
         source = Source(keys=("key",), timestamp=name, on_bad_time="drop", format=format)
-        zoned, column = of_text(column, source, remarks)
-        rest = 0 if zoned is None else len(zoned) - zoned.null_count
-    elif pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and column.type.tz is None):
-        rest = 0
-    else:
-        column = None
-    if column is None or column.null_count == len(column):
+        zoned, local = of_text(column, source, remarks)
+    elif not pa.types.is_date(column.type) and getattr(column.type, "tz", "") is not None:
         return 0, 0, 0
-    count = len(column) - column.null_count
-    return count, count + rest, pc.index(column.is_valid(), True).as_py()
+    count, rest = (0 if each is None else len(each) - each.null_count for each in (local, zoned))
+    return count, count + rest, pc.index(local.is_valid(), True).as_py() if count else 0
 
 
 def _of_text(column: pa.ChunkedArray, source: Source, remarks: list[str] | None) -> pa.ChunkedArray:

@@ -303,7 +303,7 @@ def test_a_chat_is_told_with_a_way_to_read_it(tmp_path: Path, capsys: Capture, b
     df: pd.DataFrame = names["df"]
     assert df["key"].tolist() == ["Anna B", "+49 151"] * 3 and df["rest"].tolist() == [rest] * 6
     df.to_csv(file := tmp_path / "chat.csv", index=False)
-    assert re.search(r"--time-format.*%[HI]:%M|read as %d.%m.%Y.*T01:16:05", "".join([printed(capsys, "info", file)]))
+    assert re.search("%d.%m.%y, %H:%M|Span: 2026-03-13 01:16", printed(capsys, "info", file))
 
 
 @pytest.mark.parametrize("command", ["info", "suggest", "explain", "audit", "report", "sessionize"])
@@ -327,8 +327,7 @@ def test_digits_that_are_text_are_proposed_with_their_unit(tmp_path: Path, capsy
     assert command[2:8] == ["--key", "user", "--timestamp", "ts", "--unit", "us"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     file.write_text(file.read_text(encoding="utf-8").replace('000000"', '.000000"'), encoding="utf-8")
-    assert "(df['ts'].astype(float) * 1000).round()" in (shown := printed(capsys, "info", file))
-    assert shown.endswith("make times of ts with the line of pandas that stands beside it.\n")
+    assert printed(capsys, "info", file).endswith("make times of ts with the line of pandas that stands beside it.\n")
 
 
 @pytest.mark.parametrize("command", ["info", "suggest"])
