@@ -15,20 +15,18 @@ import pyarrow.compute as pc
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
-from sessionkit.records.epochs import typical_time, way_of_digits, without_fraction
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type, line_for
-from sessionkit.records.times import to_milliseconds, way_from_excel
+from sessionkit.records.time_text import format_for, formats_for, is_text_type, way_of_texts
+from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
 )
 _OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
-_CLOCK = r"\d\d?:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?"  # at the beginning of a text
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
 _LOOKED_AT = 1_000
 _ONE = "no key: it has one value"
@@ -86,11 +84,10 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
                  nonexistent="earliest", format=format)  # fmt: skip
     columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
     for at, rest in enumerate(columns[1:]):
-        day, texts = columns[at], _texts(_decoded(table[rest.name]))
-        if day.has_only_days and not rest.is_clock and texts and all(re.match(rf"\s*{_CLOCK}\b", t) for t in texts):
-            clock, day_text = f"df[{rest.name!r}].str.extract(r'({_CLOCK})')[0]", f"df[{day.name!r}].astype(str) + ' '"
-            why = f"days, whose time of day {rest.name} begins with: df[{day.name!r}] = {day_text} + {clock}"
-            columns[at] = dataclasses.replace(day, could_be="", why=why, format=None)
+        texts = _texts(_decoded(table[rest.name]))
+        if columns[at].has_only_days and not rest.is_clock and texts and all(map(_OF_A_CLOCK.match, texts)):
+            why = f"days; the texts in {rest.name} begin with the time of day"
+            columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
@@ -134,8 +131,9 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
-    if is_text and (digits := way_of_digits(_texts(column), name))[1].startswith("unit="):
-        units = [digits[0]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
+    of_texts = way_of_texts(_texts(column), name) if is_text else ""
+    if of_texts.startswith("unit="):
+        units = [of_texts[6:-1]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
@@ -147,8 +145,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way_of_a_list(name, kind)
     if is_text and (number := way_to_number(first, name)):
         way = f"numbers as people write them: {number}"
-    elif is_text and (line := line_for(_texts(column), name)).startswith("df"):
-        way = f"times, once pandas has read them: {line}"
+    elif of_texts.startswith("df"):
+        way = f"times, once pandas has read them: {of_texts}"
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column))
 
 

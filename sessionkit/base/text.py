@@ -241,12 +241,7 @@ def way_to_number(text: str, name: str) -> str:
 
 
 def way_of_a_mark(text: str, name: str) -> str:
-    """How numbers of the column `name` are read among which this text may stand for a missing one; "" if it may not.
-
-    Example:
-        >>> way_of_a_mark("-", "price").partition(", or ")[0]
-        'pandas.read_csv(…, na_values=["-"])'
-    """
+    """How numbers of the column `name` are read among which this text may stand for a missing one; "" if it may not."""
     if not re.fullmatch(r"\W+|\\N|n[/.]?[ad]\.?|nan|nil|none|null|missing|unknown", text.strip(), re.I):
         return ""
     line = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce")'

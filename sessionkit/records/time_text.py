@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, errors_as, problem, shorten
-from sessionkit.records.epochs import way_of_digits
 from sessionkit.records.row_names import row_name
-from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
+from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, TIME_UNITS, Source
 
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?"
@@ -53,6 +52,7 @@ _WITH_WEEKDAY = {
     "%a %b %d %H:%M:%S %Y": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4}",
 }
 _MAIL = re.compile(r"\s*(\w{3}, *)?\d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d(:\d\d)? ([+-]\d{4}|[A-Z]{1,4})( \(.*\))?\s*")
+_SINCE_1970 = re.compile(r"(?:[6-9]\d{8}|[1-3]\d{9})((?:\d{3}){0,3})(\.\d+)?")  # from 1990 on, in any unit
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
@@ -198,7 +198,7 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
             texts = pc.unique(pc.drop_null(text)).slice(0, _LOOKED_AT).to_pylist()
-            right = line_for(texts, source.timestamp, source.unit) or right
+            right = way_of_texts(texts, source.timestamp, source.unit) or right
             right = right or format_for(*pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()) or _ISO
             want = f'{right}, or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
@@ -220,12 +220,20 @@ def format_for(*texts: str) -> str:
     return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(texts[0]) else ""
 
 
-def line_for(texts: list[str], name: str, unit: str | None = None) -> str:
-    """The line of pandas that makes times of dates of mails in several forms, or the way to those since 1970; or ""."""
+def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
+    """How times since 1970 or dates of mails in several forms are read, "-" and the like among them; "" for others."""
     if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
         made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
         return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
-    return way_of_digits(texts, name, unit)[1]
+    found = [_SINCE_1970.fullmatch(text) for text in texts if re.search(r"\d", text)]
+    units = {None if each is None else TIME_UNITS[len(each[1]) // 3] for each in found}
+    if len(units) != 1 or (meant := units.pop()) is None:
+        return ""
+    if not any(each and each[2] for each in found):
+        return "" if unit else f'unit="{meant}"'
+    numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant
+    scaled = f"({numbers} * 1000)" if meant == "s" else numbers
+    return f"df[{name!r}] = {scaled}.round().astype('Int64'), with unit=\"{kept}\""
 
 
 def formats_for(first: str, *others: str) -> list[str]:

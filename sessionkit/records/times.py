@@ -18,15 +18,17 @@ from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
-from sessionkit.records.epochs import PER_SECOND, sample_of, typical_time, without_fraction
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
-from sessionkit.records.source import Source
+from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import formats_for, is_text_type, of_text
 
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
+_PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
 _LAST_S = 253_402_300_799  # of the year 9999
+_SAMPLE = 1_000
 
 
 def to_milliseconds(
@@ -190,6 +192,21 @@ def with_day(name: str, day: str, clock: str) -> str:
     return f"df[{name!r}] = df[{day!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
 
 
+def without_fraction(column: pa.ChunkedArray, name: str, unit: str | None) -> str:
+    """The line of pandas that makes whole numbers of times in this unit, and keeps the milliseconds of seconds.
+
+    Where the numbers are usual times in another unit only, it is this unit that counts.
+    """
+    fits = typical_time(column)[1]
+    meant, far = unit if unit in fits or not fits else fits[0], "" if fits else "; such times lie outside 1990 to 2100"
+    if meant in ("s", None):
+        return (
+            f"df[{name!r}] = (df[{name!r}] * 1000).round().astype('Int64'), with unit=\"ms\", keeps milliseconds{far}"
+        )
+    named = "" if meant == unit else f', with unit="{meant}"'
+    return f"df[{name!r}] = df[{name!r}].round().astype('Int64'){named}{far}"
+
+
 def way_from_excel(typical: float, name: str) -> str:
     """The line of pandas that makes times of days as Excel counts them, if the typical number may be one; else ""."""
     if not _DAYS_OF_EXCEL[0] <= typical <= _DAYS_OF_EXCEL[1]:
@@ -213,19 +230,31 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column if column.type == pa.int64() else column.cast(pa.int64())
 
 
+def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
+
+
+def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
+    """(the typical number of a column, the units in which it is a time between 1990 and 2100); NaN if there is none."""
+    found = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
+    typical = float("nan") if found is None else found
+    first_s, last_s = _PLAUSIBLE_S
+    return typical, [unit for unit in TIME_UNITS if first_s <= typical / _PER_SECOND[unit] <= last_s]
+
+
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     typical, fits = typical_time(column)
     if source.unit is not None and source.unit in fits:
         return source.unit
-    sample = sample_of(column)
+    sample = _sample(column)
     dates = [form for each in sample for form in formats_for(str(each))]
     way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
         excel = way_from_excel(typical, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    if fits and typical / PER_SECOND[source.unit] > _LAST_S:
-        day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / PER_SECOND[fits[0]])).date()
+    if fits and typical / _PER_SECOND[source.unit] > _LAST_S:
+        day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
     if fits or way:
@@ -266,4 +295,4 @@ def _scale(raw: Longs, unit: str) -> Longs:
         if len(raw) and raw.max() > most:
             raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "check the unit"))
         return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
-    return raw // (PER_SECOND[unit] // 1000)
+    return raw // (_PER_SECOND[unit] // 1000)

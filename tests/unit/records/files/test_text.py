@@ -355,12 +355,9 @@ def test_a_mark_for_missing_values_among_numbers_is_told(mark: str, tmp_path: Pa
         plan(types={"amount": "float64"}).aggregate(sum=sk.sum("amount")).run(file)
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("separator", [None, ";"])
-def test_the_line_of_excel_that_says_the_separator_is_understood(
-    separator: str | None, mark: str, tmp_path: Path
-) -> None:
-    file = written(tmp_path, f"{mark}sep=;\nuser;at\na;1\nb;2\n")
+def test_the_line_of_excel_that_says_the_separator_is_understood(separator: str | None, tmp_path: Path) -> None:
+    file = written(tmp_path, "\ufeffsep=;\nuser;at\na;1\nb;2\n")
     assert read_file(file, separator=separator).table.to_pydict() == {"user": ["a", "b"], "at": [1, 2]}
     assert read_file(file, separator=separator, header=False).table["c1"].to_pylist() == ["user", "a", "b"]
 
@@ -372,7 +369,6 @@ def test_lines_above_the_names_are_told_with_the_way(above: str, given: str | No
     with pytest.raises(InvalidData) as refusal:
         plan(separator=given).run(file)
     way = str(refusal.value).rpartition(": ")[2]
-    assert "skiprows=" in way
     df = eval(way.replace('"clicks.csv"', "file"), {"pandas": pd, "file": file})  # noqa: S307
     assert df.to_dict("list") == {"user": ["a", "b"], "at": [1, 2], "amount": [2, 3]}
 
