@@ -290,13 +290,14 @@ def test_a_log_is_told_with_a_way_to_read_it(
 @pytest.mark.parametrize("begin", ["13.03.26, 0{}:16 - ", "[13.03.2026, 0{}:16:05] ", "3/13/26, {}:16\u202fAM - "])
 def test_a_chat_is_told_with_a_way_to_read_it(tmp_path: Path, capsys: Capture, begin: str) -> None:
     lines = [f"{begin.format(n)}{'Anna B' if n % 2 else '+49 151'}: hi: no\n" for n in range(1, 7)]
+    names: dict[str, Any] = {"pandas": pd}
     for more in ("", "second line\n"):
         (file := tmp_path / "chat.txt").write_text("".join([*lines, more]), encoding="utf-8")
         main(["info", str(file)])
         said = "".join(capsys.readouterr())
         assert "--time-format" not in said and "Span" not in said
         way = re.findall(r"(df = .*\.dropna\(\))", said)[0]
-        exec(way.replace('"chat.txt"', "file"), names := {"pandas": pd, "file": file})  # type: ignore[var-annotated]  # noqa: S102
+        exec(way.replace('"chat.txt"', "file"), names | {"file": file}, names)  # noqa: S102
         assert names["df"]["key"].tolist() == ["Anna B", "+49 151"] * 3
     names["df"].to_csv(file := tmp_path / "chat.csv", index=False)
     assert re.search("%d.%m.%y, %H:%M|Span: 2026-03-13 01:16", printed(capsys, "info", file))
