@@ -19,7 +19,7 @@ from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type, without_word
+from sessionkit.records.time_text import format_for, formats_for, is_text_type, way_of_texts, without_word
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
@@ -85,6 +85,11 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
                  nonexistent="earliest", format=format)  # fmt: skip
     columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
+    for at, rest in enumerate(columns[1:]):
+        texts = _texts(_decoded(table[rest.name]))
+        if columns[at].has_only_days and not rest.is_clock and texts and all(map(_OF_A_CLOCK.match, texts)):
+            why = f"days; the texts in {rest.name} begin with the time of day"
+            columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
@@ -140,6 +145,9 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     if pa.types.is_time(kind) or (is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
+    of_texts = way_of_texts(texts, name) if is_text else ""
+    if of_texts.startswith("unit="):
+        units = [of_texts[6:-1]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
     is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
@@ -152,6 +160,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way
     if is_text and (number := way_to_number(first, name)):
         way = f"numbers as people write them: {number}"
+    elif of_texts.startswith("df"):
+        way = f"times, once pandas has read them: {of_texts}"
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 

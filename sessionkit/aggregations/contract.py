@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LOOPS, LoopName
-from sessionkit.base.text import is_text, literal, one_of, way_to_number
+from sessionkit.base.text import is_text, literal, one_of, way_of_a_mark, way_to_number
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.time_text import is_text_type
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
 Merger = Callable[[Any, Any, Any], Any]
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 F = TypeVar("F", bound="Callable[..., Aggregation]")
 
 BUILT_INS: dict[str, Callable[..., Aggregation]] = {}
@@ -161,8 +162,10 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     """Words for an error about a column of the wrong type: for text, where numbers are wanted, how to get these."""
     text = next((str(each) for each in values if each.is_valid), "") if is_text_type(values.type) else ""
     way = way_to_number(text, name)
-    if re.fullmatch(r"[-+]?\d+(\.\d+)?", text):
+    if _NUMBER.fullmatch(text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
+    others = [word for each in values.unique() if text and (word := str(each)) and not _NUMBER.fullmatch(word)]
+    way = (way_of_a_mark(others[0], name) if len(others) == 1 else "") or way
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
 

@@ -240,6 +240,14 @@ def way_to_number(text: str, name: str) -> str:
     return f"pandas.read_csv(…, {', '.join(options)}) reads it as a number, for a plan to run on" if options else ""
 
 
+def way_of_a_mark(text: str, name: str) -> str:
+    """How numbers of the column `name` are read among which this text may stand for a missing one; "" if it may not."""
+    if not re.fullmatch(r"\W+|\\N|n[/.]?[ad]\.?|nan|nil|none|null|missing|unknown", text.strip(), re.I):
+        return ""
+    line = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce")'
+    return f"pandas.read_csv(…, na_values=[{literal(text)}]), or {line}, if {text!r} stands for a missing value"
+
+
 def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:
     """`value`, if it is one of `choices`; else `InvalidArgument`."""
     if value not in choices:

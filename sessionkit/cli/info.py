@@ -108,16 +108,18 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     ms, name = found.time.times_ms, shorten(found.time.name)
     clocks = found.timezone or getattr(table[found.time.name].type, "tz", None) or "UTC"
     beside, said_so = _zone_beside(table, found.time)
-    lacks = not (found.timezone or said_so) and zone_for(table, found.time.name, None, found.time.format)[0] is not None
+    read_as, said = zone_for(table, found.time.name, None, found.time.format)
+    lacks = "" if found.timezone or said_so or read_as is None else said[-1]
     first, last = int(ms.min()), int(ms.max())
     share = found.step_back_share
     steps = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
-    zone = (beside or clocks) + (", as the times have no zone; --timezone names one" if lacks else "")
+    zone = (beside or clocks) + (", as the times have no zone; --timezone names one" if "have no zone" in lacks else "")
     arrived = "The name of {} seems to say when a record arrived, so {} is taken for the event time."
     return [
         *(arrived.format(shorten(each), name) for each in found.arrivals),
         f"Order by {name}: {steps}",
         f"Span: {show_time(first, clocks)} to {show_time(last, clocks)} ({about(last - first)}), in {zone}",
+        *([lacks] if "without a zone" in lacks else []),
     ]
 
 

@@ -76,16 +76,20 @@ def zone_for(
 ) -> tuple[str | None, list[str]]:
     """The zone to read times in, UTC where neither an option nor the column names one, and what to say about them."""
     from sessionkit.records.inputs.nested import root_of, with_fields
-    from sessionkit.records.times import lacks_zone
+    from sessionkit.records.row_names import row_name
+    from sessionkit.records.times import without_zone
 
     remarks: list[str] = []
     if root_of(table.column_names, timestamp) not in table.column_names:
         return given, []
-    lacks = lacks_zone(with_fields(table, [timestamp])[timestamp], timestamp, format, remarks)
-    if given is not None or not lacks:
+    column, what = with_fields(table, [timestamp])[timestamp], shorten(repr(timestamp))
+    count, of, row = without_zone(column, timestamp, format, remarks)
+    if given is not None or not count:
         return given, remarks
-    what = shorten(repr(timestamp))
-    return "UTC", [*remarks, f"The times in {what} have no zone and are read as UTC; --timezone names another."]
+    read = f"The times in {what} have no zone and are read as UTC"
+    if count < of:
+        read = f"Times in {what} without a zone are read as UTC: {count:,} of {of:,}, the first in {row_name(row)}"
+    return "UTC", [*remarks, f"{read}; --timezone names another."]
 
 
 def lists_places(names: Sequence[str]) -> bool:

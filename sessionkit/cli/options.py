@@ -179,7 +179,10 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
 
 def text_form(separator: str | None, no_header: bool) -> dict[str, Any]:
     """How the lines of a text file are read; a tab is hard to type."""
-    return {"separator": "\t" if separator in ("tab", "\\t") else separator, "header": not no_header}
+    from sessionkit.records.source import Source
+
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    return Source(keys=("key",), timestamp="time", separator=separator, header=not no_header).text_form
 
 
 def columns_in(texts: list[str]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def explain(
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
     plan, remarks = with_windows(opened, windows)
-    say(*remarks)
+    say(*opened.remarks, *remarks)
     run = plan.count().run(opened.table)
     if offset is not None:
         print(run.explain(offset=offset, partition=partition))

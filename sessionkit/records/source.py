@@ -153,7 +153,7 @@ class Source:
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"
                 raise InvalidArgument(problem(f"{name} is not valid text", shorten(repr(value)), want))
-        if self.separator is not None and not re.fullmatch(r"[ -~\t]", self.separator):
+        if self.separator is not None and not re.fullmatch(r"[ !#-~\t]", self.separator):
             want = 'one character, such as separator=";"'
             raise InvalidArgument(problem("separator must be a character of ASCII", repr(self.separator), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, errors_as, problem, shorten
 from sessionkit.records.row_names import row_name
-from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
+from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, TIME_UNITS, Source
 
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?"
@@ -40,7 +40,7 @@ _RECOGNISED = {
 }
 _CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
-_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:([ T])\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
+_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:(,? |T)\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
@@ -51,6 +51,8 @@ _WITH_WEEKDAY = {
     "%a %b %d %H:%M:%S %Y %z": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4} [+-]\d{4}",
     "%a %b %d %H:%M:%S %Y": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4}",
 }
+_MAIL = re.compile(r"\s*(\w{3}, *)?\d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d(:\d\d)? ([+-]\d{4}|[A-Z]{1,4})( \(.*\))?\s*")
+_SINCE_1970 = re.compile(r"(?:[6-9]\d{8}|[1-3]\d{9})((?:\d{3}){0,3})(\.\d+)?")  # from 1990 on, in any unit
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
@@ -73,8 +75,10 @@ def of_text(
     text = column.cast(pa.large_string())
     nothing = pa.scalar(None, text.type)
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
-    if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")).as_py() is not False:
-        return text.cast(pa.int64()), None
+    is_number = source.unit and pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")
+    if source.unit is not None and (pc.mean(is_number).as_py() or 0) > 0.5:  # the others are marks such as "-"
+        _check(text, is_number, source, "numbers as in other rows")
+        return pc.if_else(is_number, text, nothing).cast(pa.int64()), None
     if source.format is not None:
         return _of_format(text, source, [] if remarks is None else remarks)
     if text.null_count < len(text):
@@ -193,8 +197,10 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
         if len(wrong):
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
-            texts = pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()
-            right = right or format_for(*texts) or without_word(source.timestamp, texts) or _ISO
+            texts = pc.unique(pc.drop_null(text)).slice(0, _LOOKED_AT).to_pylist()
+            right = way_of_texts(texts, source.timestamp, source.unit) or right
+            some = pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()
+            right = right or format_for(*some) or without_word(source.timestamp, some) or _ISO
             want = f'{right}, or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
 
@@ -225,13 +231,31 @@ def format_for(*texts: str) -> str:
     return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(texts[0]) else ""
 
 
+def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
+    """How times since 1970 or dates of mails in several forms are read, "-" and the like among them; "" for others."""
+    if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
+        made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
+        return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
+    found = [_SINCE_1970.fullmatch(text) for text in texts if re.search(r"\d", text)]
+    units = {None if each is None else TIME_UNITS[len(each[1]) // 3] for each in found}
+    if len(units) != 1 or (meant := units.pop()) is None:
+        return ""
+    if not any(each and each[2] for each in found):
+        return "" if unit else f'unit="{meant}"'
+    numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant
+    scaled = f"({numbers} * 1000)" if meant == "s" else numbers
+    return f"df[{name!r}] = {scaled}.round().astype('Int64'), with unit=\"{kept}\""
+
+
 def formats_for(first: str, *others: str) -> list[str]:
     """The formats that the first text may have, its parts in any order in which the other texts are days, too."""
     if _DIGITS.fullmatch(first):
         return ["%Y%m%d%H%M%S"[: len(first) - 2]]
     found = _NUMBERS.fullmatch(first)
     if found is None:
-        return [form for form, pattern in _WITH_WEEKDAY.items() if re.fullmatch(rf"\s*{pattern}\s*", first)]
+        texts = [first, *(text for text in others if _MAIL.fullmatch(text))]
+        forms = _WITH_WEEKDAY.items()
+        return [form for form, pattern in forms if all(re.fullmatch(rf"\s*{pattern}\s*", text) for text in texts)]
     between, seconds, half = found.groups()[4:]
     hour, half = ("%H", "") if half is None else ("%I", half[:-2] + "%p")
     clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""

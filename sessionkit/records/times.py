@@ -85,19 +85,19 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> Longs:
     return arrival_ms
 
 
-def lacks_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks: list[str]) -> bool:
-    """True for a column of times that have no zone: dates, or times of a clock without an offset.
+def without_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks: list[str]) -> tuple[int, int, int]:
+    """(number of times of a clock, or days, that have no zone; number of times; row of the first without a zone).
 
-    Of text a few rows are looked at; `remarks` gets a sentence on each way of writing times that was recognised.
+    `remarks` gets a sentence on each way of writing times that was recognised.
     """
-    if pa.types.is_floating(column.type) or (pa.types.is_integer(column.type) and format is None):
-        return False
-    source = Source(keys=("key",), timestamp=name, on_bad_time="drop", format=format)
-    try:
-        to_milliseconds(column.slice(0, _SAMPLE), source, remarks)
-    except UnsupportedData:
-        return True
-    return False
+    zoned, local = None, column
+    if is_text_type(column.type) or (format is not None and pa.types.is_integer(column.type)):
+        source = Source(keys=("key",), timestamp=name, on_bad_time="drop", format=format)
+        zoned, local = of_text(column, source, remarks)
+    elif not pa.types.is_date(column.type) and getattr(column.type, "tz", "") is not None:
+        return 0, 0, 0
+    count, rest = (0 if each is None else len(each) - each.null_count for each in (local, zoned))
+    return count, count + rest, pc.index(local.is_valid(), True).as_py() if count else 0
 
 
 def _of_text(column: pa.ChunkedArray, source: Source, remarks: list[str] | None) -> pa.ChunkedArray:

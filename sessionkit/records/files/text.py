@@ -10,9 +10,10 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.text import literal, way_to_number
+from sessionkit.base.text import literal, way_of_a_mark, way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content
+from sessionkit.records.inputs.pandas_columns import is_a_value
 
 # Arrow reads in blocks, and a field lies in one block: tried from small to large, as small ones go side by side.
 BLOCK_BYTES = (2**20, 2**25, 2**31 - 1)
@@ -24,6 +25,12 @@ _LOG = re.compile(
     r"\[?(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)\]? +(?=[^\s,;])"
 )
+# A line of a chat, as its app exports it: the time, and who wrote what.
+_CHAT = (
+    r"^\W*(?P<at>(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4},?|\d{4}-\d\d-\d\d,)"
+    r"\s\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?)(?:\]| -) "
+)
+_LINES_ABOVE = 50
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
@@ -57,6 +64,8 @@ def separator_of(content: Content) -> str:
     """
     if content.separator is not None:
         return content.separator
+    if said := _said_first(content):
+        return said
     first, second = first_lines(content)
     usual, found = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
     if not found and first.count(b" ") >= 2:
@@ -64,6 +73,13 @@ def separator_of(content: Content) -> str:
     if len(found) == 1 and (not second or first.count(found[0].encode()) == second.count(found[0].encode())):
         return found[0]
     return "\t" if content.usual is None and "\t" in found else usual
+
+
+def _said_first(content: Content) -> str:
+    """The separator that a line above the names says, as Excel writes and reads it ("sep=;"); "" if there is none."""
+    with content.stream() as stream:
+        said = re.match(rb"(?i)(?:\xef\xbb\xbf)?sep=([,;|\t ])\r?\n", stream.read(10))
+    return said[1].decode() if said else ""
 
 
 def seems_parted(content: Content) -> str:
@@ -78,7 +94,12 @@ def seems_parted(content: Content) -> str:
 
 def way_of_a_log(content: Content) -> str:
     """The line of pandas that parts the times at the beginning of lines from the rest; "" if no time is there."""
-    found = [_LOG.match(line.decode(errors="replace")) for line in first_lines(content)]
+    lines = [line.decode(errors="replace") for line in first_lines(content)]
+    if all(re.match(_CHAT, line) for line in lines):
+        parts = f'pandas.Series([*open({literal(content.name)}, encoding="utf-8")]).str.extract('
+        way = f'df = {parts}r"{_CHAT}(?P<key>[^:]+): (?P<rest>.*)").dropna()'
+        return f'this is a chat or a log whose lines begin with a time and a name: {way}; "key" is the name'
+    found = [_LOG.match(line) for line in lines]
     if found[0] is None or found[1] is None:
         return ""
     start, end = found[0].span(1)
@@ -87,11 +108,23 @@ def way_of_a_log(content: Content) -> str:
     return f'this is a log whose lines begin with a time: {way}; df["key"] = df["rest"].str.split().str[0] is a key'
 
 
-def first_lines(content: Content) -> list[bytes]:
-    """The first two lines, without the parts in quotes."""
+def _past_lines_above(content: Content) -> str:
+    """The line of pandas that leaves out what stands above the names, if this seems to be there; else ""."""
+    lines = [*(line.decode(errors="replace") for line in first_lines(content, _LINES_ABOVE)), ""]
+    parted = (at for at, line in enumerate(lines) if not line.startswith("#") and set(line).intersection(_SEPARATORS))
+    names, row = lines[(above := next(parted, 0)) :][:2]
+    found = [each for each in content.separator or _SEPARATORS if names.count(each) == row.count(each) > 0]
+    if not above or not found or any(map(is_a_value, names.split(found[0]))):
+        return ""
+    way = f"pandas.read_csv({literal(content.name)}, sep={literal(found[0])}, skiprows={above})"
+    return f"the names seem to stand in line {above + 1}: {way}"
+
+
+def first_lines(content: Content, most: int = 2) -> list[bytes]:
+    """The first lines below one that says the separator, two unless `most` says more, without the parts in quotes."""
     with content.stream() as stream:
-        lines = stream.read(_FIRST_LINE).split(b"\n", 2)
-    lines = [re.sub(rb'\\"(?!\s*([,;\t|]|$))', b"", line) for line in [*lines, b""][:2]]  # quotes of a web server
+        lines = stream.read(_FIRST_LINE).split(b"\n", most + 1)[bool(_said_first(content)) :]
+    lines = [re.sub(rb'\\"(?!\s*([,;\t|]|$))', b"", line) for line in [*lines, b""][:most]]  # quotes of a web server
     return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in lines]
 
 
@@ -130,7 +163,8 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
     from pyarrow import csv
 
     how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    options = csv.ReadOptions(block_size=block, autogenerate_column_names=not content.header)
+    above = len(_said_first(content))
+    options = csv.ReadOptions(block_size=block, autogenerate_column_names=not content.header, skip_rows=above)
     with content.stream() as stream, csv.open_csv(stream, options, how) as opened:
         names: list[str] = opened.schema.names
         return names if content.header else [f"c{place + 1}" for place in range(len(names))]
@@ -146,7 +180,8 @@ def _read(
 ) -> pa.Table:
     from pyarrow import csv
 
-    lines = csv.ReadOptions(block_size=block, column_names=None if content.header else names_of(content))
+    names, above = None if content.header else names_of(content), len(_said_first(content))
+    lines = csv.ReadOptions(block_size=block, column_names=names, skip_rows=above)
 
     def read(**options: object) -> pa.Table:
         wanted = csv.ConvertOptions(column_types=kinds, **options)
@@ -173,7 +208,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
         return not_utf8(content, reason)
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
-    want = seems_parted(content) or way_of_a_log(content)
+    want = way_of_a_log(content) or _past_lines_above(content) or seems_parted(content)
     if not want and re.search(rb'\\"', content.whole()):
         want = f"pandas.read_csv({literal(content.name)}, escapechar='\\\\'), as quotes within quotes are written \\\""
     want = want or f"check that {content.name} is complete"
@@ -182,8 +217,9 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
 
 def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
-    value = re.search("invalid value '(.*)'", str(error))
-    want = way_to_number(value[1] if value else "", "column") or "use another type, or values of this one"
+    found = re.search("invalid value '(.*)'", str(error))
+    value, other = found[1] if found else "", "use another type, or values of this one"
+    want = way_to_number(value, "column") or way_of_a_mark(value, "column") or other
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 

@@ -303,6 +303,50 @@ def test_a_log_is_told_with_a_way_to_read_it(
     ]
 
 
+@pytest.mark.parametrize("begin", ["13.03.26, 0{}:16 - ", "[13.03.2026, 0{}:16:05] ", "3/13/26, {}:16\u202fAM - "])
+def test_a_chat_is_told_with_a_way_to_read_it(tmp_path: Path, capsys: Capture, begin: str) -> None:
+    lines = [f"{begin.format(n)}{'Anna B' if n % 2 else '+49 151'}: hi: no\n" for n in range(1, 7)]
+    names: dict[str, Any] = {"pandas": pd}
+    for more in ("", "second line\n"):
+        (file := tmp_path / "chat.txt").write_text("".join([*lines, more]), encoding="utf-8")
+        main(["info", str(file)])
+        said = "".join(capsys.readouterr())
+        assert "--time-format" not in said and "Span" not in said
+        way = re.findall(r"(df = .*\.dropna\(\))", said)[0]
+        exec(way.replace('"chat.txt"', "file"), names | {"file": file}, names)  # noqa: S102
+        assert names["df"]["key"].tolist() == ["Anna B", "+49 151"] * 3
+    names["df"].to_csv(file := tmp_path / "chat.csv", index=False)
+    assert re.search("%d.%m.%y, %H:%M|Span: 2026-03-13 01:16", printed(capsys, "info", file))
+
+
+@pytest.mark.parametrize("command", ["info", "suggest", "explain --offset 0", "audit", "report", "sessionize"])
+def test_each_command_says_how_many_times_have_no_zone(tmp_path: Path, capsys: Capture, command: str) -> None:
+    times = [f"2026-01-01T00:{n // 60:02}:{n % 60:02}{'' if n == 1_500 else 'Z'}" for n in range(2_000)]
+    pd.DataFrame({"user": "a", "at": times}).to_csv(file := tmp_path / "clicks.csv", index=False)
+    options = [] if command == "info" else ["--by", "user", "--at", "at", "--gap", "30m"]
+    options += ["--out", str(tmp_path / "out")] if command == "report" else []
+    assert main([*command.split(), str(file), *options]) == 0
+    said = "".join(capsys.readouterr())
+    assert "Times in 'at' without a zone are read as UTC: 1 of 2,000, the first in row 1500; --timezone names" in said
+
+
+def test_digits_that_are_text_are_proposed_with_their_unit(tmp_path: Path, capsys: Capture) -> None:
+    rows = [{"user": f"u{n % 2}", "ts": f"177336456{n}000000", "tel": f"177336456{n % 2}"} for n in range(8)]
+    (file := tmp_path / "journal.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = proposed(printed(capsys, "info", file))
+    assert command[2:8] == ["--key", "user", "--timestamp", "ts", "--unit", "us"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    file.write_text(file.read_text(encoding="utf-8").replace('000000"', '.000000"'), encoding="utf-8")
+    assert printed(capsys, "info", file).endswith("make times of ts with the line of pandas that stands beside it.\n")
+
+
+@pytest.mark.parametrize("given", [" - ", "", '"'])
+def test_a_separator_is_one_character(tmp_path: Path, capsys: Capture, given: str) -> None:
+    for words in (["info"], ["suggest", "--by", "user", "--at", "at"]):
+        said = refused(capsys, *words, write_clicks(tmp_path), "--separator", given)
+        assert said.startswith("--separator must be a character") and said.endswith('such as --separator ";"')
+
+
 def test_a_file_of_one_sensor(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"s1,2025-11-03 08:0{n}:00,2{n}\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, "sensor,at,heat\n" + rows))

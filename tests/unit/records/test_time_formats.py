@@ -1,6 +1,8 @@
 """Times as web servers, spreadsheets and `format=` write them, hours that clocks show twice, records without a time."""
 
 import datetime as dt
+import email.utils
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,40 @@ def test_what_can_be_meant_in_several_ways_is_refused_with_the_way(text: str, wa
 )  # fmt: skip
 def test_a_format_names_how_times_are_written(texts: Any, form: str, times: list[str]) -> None:
     assert read(texts, format=form, timezone="UTC", on_bad_time="drop") == times
+
+
+MAILS = ["Tue, 03 Mar 2026 10:00:00 +0100", "3 Mar 2026 09:40 GMT", "Tue, 03 Mar 2026 12:00:00 +0100 (CET)", None]
+SENT = ["2026-03-03T09:00:00.000", "2026-03-03T09:40:00.000", "2026-03-03T11:00:00.000", None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "times"),
+    [
+        (["1773364565.531693", None, "1773364566"], {}, ["2026-03-13T01:16:05.532", None, "2026-03-13T01:16:06.000"]),
+        (["1773364565531.4"], {"unit": "s"}, ["2026-03-13T01:16:05.531"]),
+        (MAILS, {}, SENT),
+        (MAILS, {"format": "%a, %d %b %Y %H:%M:%S %z"}, SENT),
+        (MAILS[1:2] * 2, {}, SENT[1:2] * 2),
+    ],
+)
+def test_texts_that_pandas_makes_times_of_are_told_with_the_line(texts: Any, options: Any, times: list[str]) -> None:
+    with pytest.raises(InvalidData) as refused:
+        read(texts, **options)
+    told = re.search(r"; (df\['at'\] = .*?)(?:, with unit=\"(\w+)\".*)?, or on_bad_time", str(refused.value))
+    assert told is not None, refused.value
+    exec(told[1], {"df": (df := pd.DataFrame({"at": texts})), "pandas": pd, "email": email})  # noqa: S102
+    assert read(pa.array(df["at"], from_pandas=True), unit=told[2], on_bad_time="drop") == times
+
+
+@pytest.mark.parametrize(("unit", "zeros"), [("s", 0), ("ms", 3), ("us", 6), ("ns", 9)])
+def test_digits_that_are_text_are_told_with_their_unit(unit: str, zeros: int) -> None:
+    texts = [second + "0" * zeros for second in ("1773364565", "1773364566")]
+    with pytest.raises(InvalidData, match=f'row 0: .*; unit="{unit}", or on_bad_time'):
+        read(texts)
+    times = ["2026-03-13T01:16:05.000", "2026-03-13T01:16:06.000", None]
+    assert read([*texts, "-"], unit=unit, on_bad_time="drop") == times
+    with pytest.raises(InvalidData, match="got 1, the first in row 2: '-'"):
+        read([*texts, "-"], unit=unit)
 
 
 def test_the_order_of_day_and_month_is_told_by_any_of_the_texts() -> None:

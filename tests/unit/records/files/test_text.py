@@ -340,6 +340,39 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
     assert summed.run(df).table()["sum"].tolist() == [total]
 
 
+@pytest.mark.parametrize("mark", ["-", r"\N", "unknown"])
+def test_a_mark_for_missing_values_among_numbers_is_told(mark: str, tmp_path: Path) -> None:
+    file = written(tmp_path, f"user\tat\tamount\na\t1\t{mark}\na\t2\t1.5\na\t3\t\na\t4\t-2e1\n")
+    summed, told = plan().aggregate(sum=sk.sum("amount")), f", if {mark!r} stands for a missing value"
+    with pytest.raises(UnsupportedData) as refusal:
+        summed.run(file).table()
+    way, line = re.findall(r"pandas.read_csv\(…, (.*)\), or (df.*)" + re.escape(told), str(refusal.value))[0]
+    df = eval(f'pandas.read_csv(file, sep="\t", {way})', {"pandas": pd, "file": file})  # noqa: S307
+    assert summed.run(df).table()["sum"].tolist() == [-18.5]
+    exec(line, {"df": (df := pd.read_csv(file, sep="\t")), "pandas": pd})  # noqa: S102
+    assert summed.run(df).table()["sum"].tolist() == [-18.5]
+    with pytest.raises(InvalidData, match=re.escape(f"pandas.read_csv(…, {way}), or df['column'] =")):
+        plan(types={"amount": "float64"}).aggregate(sum=sk.sum("amount")).run(file)
+
+
+@pytest.mark.parametrize("separator", [None, ";"])
+def test_the_line_of_excel_that_says_the_separator_is_understood(separator: str | None, tmp_path: Path) -> None:
+    file = written(tmp_path, "\ufeffsep=;\nuser;at\na;1\nb;2\n")
+    assert read_file(file, separator=separator).table.to_pydict() == {"user": ["a", "b"], "at": [1, 2]}
+    assert read_file(file, separator=separator, header=False).table["c1"].to_pylist() == ["user", "a", "b"]
+
+
+@pytest.mark.parametrize("given", [None, ";"])
+@pytest.mark.parametrize("above", ["# Station 42\n# logger v3\n", "Export of the shop\n\n"])
+def test_lines_above_the_names_are_told_with_the_way(above: str, given: str | None, tmp_path: Path) -> None:
+    file = written(tmp_path, f"{above}user;at;amount\na;1;2\nb;2;3\n")
+    with pytest.raises(InvalidData) as refusal:
+        plan(separator=given).run(file)
+    way = str(refusal.value).rpartition(": ")[2]
+    df = eval(way.replace('"clicks.csv"', "file"), {"pandas": pd, "file": file})  # noqa: S307
+    assert df.to_dict("list") == {"user": ["a", "b"], "at": [1, 2], "amount": [2, 3]}
+
+
 def test_a_decimal_comma_is_named_with_the_way_to_read_it(tmp_path: Path) -> None:
     file = written(tmp_path, "user;at;amount\na;1;18,22\na;2;9,5\n")
     way = 'pandas.read_csv(…, decimal=",")'
