@@ -85,11 +85,8 @@ _MOST_TICKS = 6  # with their offsets, in a picture of the least width
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
 # times of day, with the date below the first and where it changes; plotly's own form is wider than a tick
-_STOPS = [
-    {"dtickrange": [None, 999], "value": "%H:%M:%S.%L\n%Y-%m-%d"},
-    {"dtickrange": [1_000, MINUTE - 1], "value": "%H:%M:%S\n%Y-%m-%d"},
-    {"dtickrange": [MINUTE, DAY - 1], "value": "%H:%M\n%Y-%m-%d"},
-]
+_CLOCKS = ((None, 999, "%H:%M:%S.%L"), (1_000, MINUTE - 1, "%H:%M:%S"), (MINUTE, DAY - 1, "%H:%M"))
+_STOPS = [{"dtickrange": [low, high], "value": f"{form}\n%Y-%m-%d"} for low, high, form in _CLOCKS]
 _MOST_NAMES = 4  # of lines
 _TIME = re.compile(r"(\d\d:\d\d)(:\d\d)(\.\d+)?([+-].+)?")
 

@@ -81,10 +81,19 @@ class Plane(Generic[T_co]):
         """What a window held when it was closed."""
         return cap.size.words
 
-    @property
     @abstractmethod
+    def reached_ms(self) -> list[int]:
+        """Event times that its windows reach."""
+
+    @cached_property
     def x_range_ms(self) -> tuple[int, int]:
-        """The span of event time that is shown."""
+        """From the first to the last event time of the key and of its windows, with the stream time."""
+        seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
+        times = [int(seen[0]), int(seen[-1]), *self.trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
+        times += self.reached_ms()
+        low, high = min(times), max(times)
+        room = max((high - low) // 30, 1)
+        return low - room, high + room
 
     def frame(self, legend: Legend, heading: Heading) -> Frame:
         few = min(_SMALLEST_PLANE, 150 + 45 * len(self.rows))

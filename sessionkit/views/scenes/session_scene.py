@@ -151,16 +151,8 @@ class SessionPlane(Plane[SessionTrace]):
         """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
         return _missing_ms(self.trace, self.window, self.drops)
 
-    @cached_property
-    def x_range_ms(self) -> tuple[int, int]:
-        """From the first to the last event time of the key, with the reach of its sessions and the stream time."""
-        trace = self.trace
-        seen = np.maximum(trace.stream_time_ms[self.rows], 0)
-        times = [int(seen[0]), int(seen[-1]), *trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
-        times += [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)]
-        low, high = min(times), max(times)
-        room = max((high - low) // 30, 1)
-        return low - room, high + room
+    def reached_ms(self) -> list[int]:
+        return [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)]
 
     @cached_property
     def bodies(self) -> Outline:

@@ -131,18 +131,8 @@ class WindowPlane(Plane[WindowTrace]):
         rows = self.shown(self.history.timed).tolist()
         return {row: Met(counted.get(row, 0), tuple(missing.get(row, ()))) for row in rows}
 
-    @cached_property
-    def x_range_ms(self) -> tuple[int, int]:
-        """From the first to the last event time of the key and its windows, with the stream time."""
-        seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
-        times = [int(seen[0]), int(seen[-1])]
-        times += self.trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()
-        times += self.ends_ms(self.missed).tolist()
-        for life in self.lives:
-            times += life.steps[0][1:]
-        low, high = min(times), max(times)
-        room = max((high - low) // 30, self.trace.longest_ms // 30, 1)
-        return low - room, high + room
+    def reached_ms(self) -> list[int]:
+        return [*self.ends_ms(self.missed).tolist(), *(ms for life in self.lives for ms in life.steps[0][1:])]
 
     @cached_property
     def layers(self) -> list[Outline]:

@@ -337,7 +337,7 @@ def test_digits_that_are_text_are_proposed_with_their_unit(tmp_path: Path, capsy
     assert command[2:8] == ["--key", "user", "--timestamp", "ts", "--unit", "us"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     file.write_text(file.read_text(encoding="utf-8").replace('000000"', '.000000"'), encoding="utf-8")
-    assert printed(capsys, "info", file).endswith("make times of ts with the line of pandas that stands beside it.\n")
+    assert printed(capsys, "info", file).endswith("make times of ts with the line of pandas beside it.\n")
 
 
 @pytest.mark.parametrize("given", [" - ", "", '"'])
