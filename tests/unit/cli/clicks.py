@@ -39,4 +39,5 @@ def refused(capsys: Capture, *arguments: object) -> str:
     shown = capsys.readouterr()
     assert shown.out == ""
     (line,) = shown.err.splitlines()
+    assert line.startswith("sessionkit: ")
     return line.removeprefix("sessionkit: ")

@@ -13,7 +13,7 @@ from sessionkit.records.samples import sample_path
 from sessionkit.report import job
 from sessionkit.report.job import Report
 from sessionkit.report.spark_job import for_spark
-from tests.unit.cli.clicks import Capture
+from tests.unit.cli.clicks import Capture, refused
 
 TIMES = ["--timestamp", "at", "--unit", "ms", "--gap", "30m", "--grace", "5m"]
 CLICKS = pa.table(
@@ -77,15 +77,6 @@ def times_beside(options: list[str]) -> list[str]:
     named = {each.partition("=")[0] for each in options}
     pairs = zip(TIMES[::2], TIMES[1::2], strict=True)
     return [word for name, value in pairs if name not in named for word in (name, value)]
-
-
-def refusal(capsys: Capture, *arguments: str) -> str:
-    """The one line on stderr with which the command ends, at status 2."""
-    capsys.readouterr()
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("sessionkit: ")
-    return line.removeprefix("sessionkit: ")
 
 
 # ---- options
@@ -302,7 +293,7 @@ def test_refused_before_anything_is_written(
         file = file.with_suffix(".csv")
         file.write_text(CSV, encoding="utf-8")
     out = tmp_path / "out"
-    line = refusal(capsys, "report", str(file), *times_beside(options), "--out", str(out / "deep"), *options, *engine)
+    line = refused(capsys, "report", str(file), *times_beside(options), "--out", str(out / "deep"), *options, *engine)
     assert line.startswith(telling)
     assert not out.exists()
 
@@ -324,7 +315,7 @@ def test_files_that_cannot_be_read(
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    line = refusal(capsys, "report", str(tmp_path / name), "--key", "user", *TIMES)
+    line = refused(capsys, "report", str(tmp_path / name), "--key", "user", *TIMES)
     assert line.startswith(telling.format(folder=tmp_path))
 
 
@@ -338,7 +329,7 @@ def test_files_that_cannot_be_read(
     ],
 )
 def test_what_is_no_command(arguments: list[str], telling: str, capsys: Capture) -> None:
-    assert refusal(capsys, *arguments).startswith(telling)
+    assert refused(capsys, *arguments).startswith(telling)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
@@ -364,7 +355,7 @@ def test_a_step_is_said_when_it_begins(capsys: Capture) -> None:
 def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: Capture) -> None:
     taken = tmp_path / "taken"
     taken.touch()
-    said = refusal(capsys, "demo", "--out", str(taken))
+    said = refused(capsys, "demo", "--out", str(taken))
     assert said == (
         f"the results cannot be written to this folder; got {taken} (File exists); "
         "a folder that can be created and written to"
@@ -377,15 +368,13 @@ def test_files_of_the_users_are_refused(no_spark: None, tmp_path: Path, capsys: 
     mine = tmp_path / place
     mine.parent.mkdir(parents=True, exist_ok=True)
     mine.write_text("mine", encoding="utf-8")
-    refused = refusal(capsys, "demo", "--out", str(tmp_path), "--spark")
-    assert refused.startswith(
+    said = refused(capsys, "demo", "--out", str(tmp_path), "--spark")
+    assert said.startswith(
         f"the folder holds files that sessionkit did not write; got {tmp_path / Path(place).parts[0]}; "
     )
     if place != "thesis.tex":
-        refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite", "--spark")
-        assert refused.startswith(
-            f"files that sessionkit did not write are in the way; got {mine}; choose another folder"
-        )
+        said = refused(capsys, "demo", "--out", str(tmp_path), "--overwrite", "--spark")
+        assert said.startswith(f"files that sessionkit did not write are in the way; got {mine}; choose another folder")
     assert mine.read_text(encoding="utf-8") == "mine"
 
 
@@ -394,7 +383,7 @@ def test_spark_without_pyspark_is_refused_before_anything_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: list[str]
 ) -> None:
     monkeypatch.setattr("sessionkit.spark.session.find_spec", lambda name: None)
-    said = refusal(capsys, *command, "--out", str(tmp_path / "out"), "--spark")
+    said = refused(capsys, *command, "--out", str(tmp_path / "out"), "--spark")
     assert not (tmp_path / "out").exists()
     assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit-streams[spark]'")
 

@@ -18,8 +18,11 @@ from tests.unit.cli.clicks import CLICKS, Capture, printed, refused, write_click
 ROWS = CLICKS.partition("\n")[2]
 
 
-def proposed(shown: str) -> list[str]:
-    return shlex.split(shown.splitlines()[-1])[1:]
+def proposed(shown: str, out: Path | None = None) -> list[str]:
+    """The words of the command that is proposed, which runs where a folder for its report is given."""
+    command = shlex.split(shown.splitlines()[-1])[1:]
+    assert out is None or main([*command, "--out", str(out)]) == 0
+    return command
 
 
 def test_a_file_without_names_is_noticed(tmp_path: Path, capsys: Capture) -> None:
@@ -30,19 +33,37 @@ def test_a_file_without_names_is_noticed(tmp_path: Path, capsys: Capture) -> Non
     assert (
         "The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header." in shown.err
     )
-    command = proposed(shown.out)
-    assert command[2:7] == ["--no-header", "--key", "c1", "--timestamp", "c2"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert proposed(shown.out, tmp_path / "out")[2:7] == ["--no-header", "--key", "c1", "--timestamp", "c2"]
     assert "or read the file with --no-header if its first line is a record" in refused(
         capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m"
     )
 
 
-def test_the_separator_that_was_given_is_proposed(tmp_path: Path, capsys: Capture) -> None:
-    file = write_clicks(tmp_path, CLICKS.replace(",", "~"))
-    command = proposed(printed(capsys, "info", file, "--separator", "~"))
-    assert command[2:4] == ["--separator", "~"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+PROPOSED: dict[str, tuple[str, str, list[str], list[str]]] = {  # a file, options, what is said of it, and words
+    "a separator that was given": (CLICKS.replace(",", "~"), "--separator ~", [], ["--separator", "~"]),
+    "no constant": (
+        "loaded,site,user,at\n" + "".join(f"2024-05-05,x,{'ab'[n % 2]},2024-05-01 00:0{n}:00\n" for n in range(8)), "",
+        ["no event time: it is the same in all rows", "no key: it has one value"],
+        ["--key", "user", "--timestamp", "at"],
+    ),
+    "times whose day comes first somewhere": (
+        "user,at\n" + "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30))),
+        "", [], ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"],
+    ),
+    "one sensor": (
+        "sensor,at,heat\n" + "".join(f"s1,2025-11-03 08:0{n}:00,2{n}\n" for n in range(6)), "",
+        ["key: all rows are of one key", "in UTC, as the times have no zone; --timezone names one"],
+        ["--key", "sensor", "--timestamp", "at"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_what_is_proposed_runs(tmp_path: Path, capsys: Capture, case: str) -> None:
+    text, options, said, words = PROPOSED[case]
+    shown = printed(capsys, "info", write_clicks(tmp_path, text), *options.split())
+    assert [each for each in said if each not in shown] == []
+    assert proposed(shown, tmp_path / "out")[2 : 2 + len(words)] == words
 
 
 def test_empty_texts_are_missing_keys(tmp_path: Path, capsys: Capture) -> None:
@@ -53,34 +74,14 @@ def test_empty_texts_are_missing_keys(tmp_path: Path, capsys: Capture) -> None:
     assert line.split()[2] == "1"  # the one in quotes is the empty text
 
 
-def test_no_constant_is_proposed(tmp_path: Path, capsys: Capture) -> None:
-    lines = ["loaded,site,user,at", *(f"2024-05-05,x,{'ab'[n % 2]},2024-05-01 00:0{n}:00" for n in range(8))]
-    shown = printed(capsys, "info", write_clicks(tmp_path, "\n".join(lines) + "\n"))
-    assert "no event time: it is the same in all rows" in shown and "no key: it has one value" in shown
-    assert proposed(shown)[2:6] == ["--key", "user", "--timestamp", "at"]
-
-
-def test_a_time_that_needs_a_format(tmp_path: Path, capsys: Capture) -> None:
-    file = write_clicks(tmp_path, "user,at\nada,01/02/2024 10:00\nada,01/02/2024 10:01\n")
-    assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"' in printed(capsys, "info", file)
-
-
-def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
-    rows = "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30)))
-    command = proposed(printed(capsys, "info", write_clicks(tmp_path, "user,at\n" + rows)))
-    assert command[2:8] == ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
-
-
 def test_a_log_of_a_web_server(tmp_path: Path, capsys: Capture) -> None:
     line = '{} - - [29/Jan/2024:16:0{}:00 +0200] "GET /?a=1;b=2 HTTP/1.1" 200 5{} "-" "Mozilla/5.0 (X11; Linux, x)"\n'
     file = tmp_path / "access.log"
     file.write_text("".join(line.format(f"10.0.0.{1 + n % 2}", n, n) for n in range(6)), encoding="utf-8")
     shown = printed(capsys, "info", file)
     assert "c10" in shown and "c5 holds the zone of c4" in shown
-    command = proposed(shown)
+    command = proposed(shown, tmp_path / "out")
     assert command[2:9] == ["--no-header", "--key", "c1", "--timestamp", "c4", "--timezone", "+02:00"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     rows = printed(capsys, "sessionize", *command[1:9], "--gap", "2m").splitlines()
     assert len(rows) == 7 and "0,2024-01-29 16:00:00.000+0200,2024-01-29 16:04:00.000+0200,3,1,false" in rows[1]
     text = file.read_text(encoding="utf-8")
@@ -94,17 +95,15 @@ def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, caps
     at = [f"2024-07-01T00:0{n}:00Z" for n in range(6)]
     rows: list[dict[str, Any]] = [{"meta": {"ts": each, "by": {"user": "ab"[n % 2]}}} for n, each in enumerate(at)]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = proposed(printed(capsys, "info", file))
+    command = proposed(printed(capsys, "info", file), tmp_path / "out")
     assert command[2:6] == ["--key", "meta.by.user", "--timestamp", "meta.ts"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     rows = [
         {"topic": "t", "partition": 0, "offset": n, "ts": 1_772_442_000_000 + n, "key": "k", "payload": json.dumps(row)}
         for n, row in enumerate(rows)
     ]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = proposed(printed(capsys, "info", file))
+    command = proposed(printed(capsys, "info", file), tmp_path / "other")
     assert command[2:6] == ["--key", "payload.meta.by.user", "--timestamp", "payload.meta.ts"]
-    assert main([*command, "--out", str(tmp_path / "other")]) == 0
 
 
 def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capture) -> None:
@@ -136,9 +135,7 @@ def test_texts_that_are_no_times_are_named(tmp_path: Path, capsys: Capture, text
     bad = "".join(f"ada,{text},1\n" for text in texts)
     shown = printed(capsys, "info", write_clicks(tmp_path, CLICKS + bad))
     assert said in shown
-    command = proposed(shown)
-    assert command[6:8] == ["--on-bad-time", "drop"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert proposed(shown, tmp_path / "out")[6:8] == ["--on-bad-time", "drop"]
 
 
 def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: Capture) -> None:
@@ -197,8 +194,7 @@ def test_a_column_with_a_dictionary_is_a_key_or_a_time_like_any_other(
         feather.write_feather(pa.table(coded), str(file))
     shown = printed(capsys, "info", file)
     assert "  symbol  string        0  key: 2 values, 20.0 rows each" in shown
-    assert proposed(shown)[2:6] == ["--key", "symbol", "--timestamp", "at"]
-    assert main([*proposed(shown), "--out", str(tmp_path / "out")]) == 0
+    assert proposed(shown, tmp_path / "out")[2:6] == ["--key", "symbol", "--timestamp", "at"]
     frame = frame.assign(amount=pd.Categorical([n % 3 for n in range(40)]))
     by_shop = sk.group_by_key("shop", timestamp="at").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="1h"))
     assert by_shop.aggregate(total=sk.sum("amount")).run(frame).table()["total"].tolist() == [20, 19]
@@ -272,9 +268,8 @@ def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys
     assert '--time-format "%d.%m.%y %H:%M" or "%y.%m.%d %H:%M"' in printed(capsys, "info", file)
     shown = printed(capsys, "info", file, "--time-format", "%d.%m.%y %H:%M", "--timezone", "Europe/Berlin")
     assert "Span: 2025-11-03 08:00:00 to 2025-11-03 08:05:00 (5 min), in Europe/Berlin" in shown
-    command = proposed(shown)
+    command = proposed(shown, tmp_path / "out")
     assert command[4:10] == ["--timestamp", "at", "--time-format", "%d.%m.%y %H:%M", "--timezone", "Europe/Berlin"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     assert "timezone must be a zone of the IANA database" in refused(capsys, "info", file, "--timezone", "Nowhere")
     assert "--time-format must name a whole day" in refused(capsys, "info", file, "--time-format", "%H:%M")
 
@@ -333,9 +328,8 @@ def test_each_command_says_how_many_times_have_no_zone(tmp_path: Path, capsys: C
 def test_digits_that_are_text_are_proposed_with_their_unit(tmp_path: Path, capsys: Capture) -> None:
     rows = [{"user": f"u{n % 2}", "ts": f"177336456{n}000000", "tel": f"177336456{n % 2}"} for n in range(8)]
     (file := tmp_path / "journal.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = proposed(printed(capsys, "info", file))
+    command = proposed(printed(capsys, "info", file), tmp_path / "out")
     assert command[2:8] == ["--key", "user", "--timestamp", "ts", "--unit", "us"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     file.write_text(file.read_text(encoding="utf-8").replace('000000"', '.000000"'), encoding="utf-8")
     assert printed(capsys, "info", file).endswith("make times of ts with the line of pandas beside it.\n")
 
@@ -347,22 +341,11 @@ def test_a_separator_is_one_character(tmp_path: Path, capsys: Capture, given: st
         assert said.startswith("--separator must be a character") and said.endswith('such as --separator ";"')
 
 
-def test_a_file_of_one_sensor(tmp_path: Path, capsys: Capture) -> None:
-    rows = "".join(f"s1,2025-11-03 08:0{n}:00,2{n}\n" for n in range(6))
-    shown = printed(capsys, "info", write_clicks(tmp_path, "sensor,at,heat\n" + rows))
-    assert "key: all rows are of one key" in shown
-    assert "in UTC, as the times have no zone; --timezone names one" in shown
-    command = proposed(shown)
-    assert command[2:6] == ["--key", "sensor", "--timestamp", "at"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
-
-
 def test_days_as_numbers_are_proposed_with_their_format(tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},2026010{n}\n" for n in range(1, 7))
     file = write_clicks(tmp_path, "user,day\n" + rows)
-    command = proposed(printed(capsys, "info", file))
+    command = proposed(printed(capsys, "info", file), tmp_path / "out")
     assert command[4:8] == ["--timestamp", "day", "--time-format", "%Y%m%d"]
-    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     assert '--time-format "%Y%m%d"' in refused(capsys, "sessionize", file, "--by", "user", "--at", "day", "--gap", "1d")
 
 

@@ -143,14 +143,9 @@ def test_an_answer_is_fixed_when_the_call_is_made(kind: str, of: str, tmp_path: 
 @each_kind
 def test_a_range_of_keys_includes_both_bounds_and_none_is_open(kind: str, tmp_path: Path) -> None:
     ranges = {
-        ("a", "b"): ["a", "aa", "b"],
-        ("aa", "aa"): ["aa"],
-        (None, "aa"): ["a", "aa"],
-        ("aa", None): ["aa", "b", "c"],
-        ("x", "z"): [],
-        ("ab", "bb"): ["b"],
-        ("b", "a"): [],
-    }
+        ("a", "b"): ["a", "aa", "b"], ("aa", "aa"): ["aa"], (None, "aa"): ["a", "aa"], ("aa", None): ["aa", "b", "c"],
+        ("x", "z"): [], ("ab", "bb"): ["b"], ("b", "a"): [],
+    }  # fmt: skip
     with opened(kind, "sessions", tmp_path) as store:
         for key in ("a", "aa", "b", "c"):
             store.put(key, 0, 9, 1)

@@ -76,19 +76,12 @@ def words(trace: SessionTrace, *names: str) -> list[tuple[Any, ...]]:
 def test_records(tuesday: SessionTrace) -> None:
     tuesday.check()
     assert words(tuesday, "decision", "reason", "window_id", "merged_count", "stream_time_ms") == [
-        ("dropped", "replayed", None, 0, 12),
-        ("opened", None, 2, 0, 15),
-        ("merged", None, 0, 1, 15),
-        ("dropped", "null_key", None, 0, 15),
-        ("dropped", "bad_time", None, 0, 15),
-        ("dropped", "negative_time", None, 0, 15),
-        ("added", None, 0, 0, 18),
-        ("dropped", "late", None, 0, 18),
-        ("added", None, 0, 0, 18),
-        ("opened", None, 10, 0, 30),
-        ("dropped", "late", None, 0, 30),
+        ("dropped", "replayed", None, 0, 12), ("opened", None, 2, 0, 15), ("merged", None, 0, 1, 15),
+        ("dropped", "null_key", None, 0, 15), ("dropped", "bad_time", None, 0, 15),
+        ("dropped", "negative_time", None, 0, 15), ("added", None, 0, 0, 18), ("dropped", "late", None, 0, 18),
+        ("added", None, 0, 0, 18), ("opened", None, 10, 0, 30), ("dropped", "late", None, 0, 30),
         ("added", None, 0, 0, 100),
-    ]
+    ]  # fmt: skip
     assert words(tuesday, "key", "timestamp_ms", "partition", "offset") == [
         (key, time, partition, offset) for key, time, partition, offset in TUESDAY
     ]

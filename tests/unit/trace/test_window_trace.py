@@ -72,18 +72,11 @@ def test_records(tuesday: sk.Run) -> None:
     rows = tuesday.trace.records().to_pylist()
     names = ("decision", "reason", "window_count", "missed_count", "stream_time_ms")
     assert [tuple(row[name] for name in names) for row in rows] == [
-        ("dropped", "replayed", 0, 0, 12),
-        ("added", None, 2, 0, 14),
-        ("dropped", "null_key", 0, 0, 14),
-        ("dropped", "bad_time", 0, 0, 14),
-        ("dropped", "negative_time", 0, 0, 14),
-        ("opened", None, 2, 0, 18),
-        ("added", None, 1, 1, 18),
-        ("dropped", "late", 0, 1, 18),
-        ("opened", None, 2, 0, 18),
-        ("added", None, 2, 0, 104),
-        ("opened", None, 2, 0, 115),
-    ]
+        ("dropped", "replayed", 0, 0, 12), ("added", None, 2, 0, 14), ("dropped", "null_key", 0, 0, 14),
+        ("dropped", "bad_time", 0, 0, 14), ("dropped", "negative_time", 0, 0, 14), ("opened", None, 2, 0, 18),
+        ("added", None, 1, 1, 18), ("dropped", "late", 0, 1, 18), ("opened", None, 2, 0, 18),
+        ("added", None, 2, 0, 104), ("opened", None, 2, 0, 115),
+    ]  # fmt: skip
     where = ("key", "timestamp_ms", "partition", "offset")
     assert [tuple(row[name] for name in where) for row in rows] == TUESDAY
 
@@ -119,20 +112,12 @@ def test_touched(tuesday: sk.Run) -> None:
     names = ("partition", "offset", "key", "timestamp_ms", "window_start_ms", "window_end_ms", "effect")
     assert tuple(rows[0]) == (*names, "copied_from_start_ms")
     assert [tuple(row[name] for name in names) for row in rows] == [
-        (0, 2, "a", 14, 5, 15, "added"),
-        (0, 2, "a", 14, 10, 20, "added"),
-        (0, 6, "b", 18, 10, 20, "opened"),
-        (0, 6, "b", 18, 15, 25, "opened"),
-        (0, 7, "a", 13, 5, 15, "dropped"),
-        (0, 7, "a", 13, 10, 20, "added"),
-        (0, 8, "a", 4, 0, 10, "dropped"),
-        (0, 9, "c", 17, 10, 20, "opened"),
-        (0, 9, "c", 17, 15, 25, "opened"),
-        (7, 1, "a", 104, 95, 105, "added"),
-        (7, 1, "a", 104, 100, 110, "added"),
-        (7, 2, "a", 115, 110, 120, "opened"),
+        (0, 2, "a", 14, 5, 15, "added"), (0, 2, "a", 14, 10, 20, "added"), (0, 6, "b", 18, 10, 20, "opened"),
+        (0, 6, "b", 18, 15, 25, "opened"), (0, 7, "a", 13, 5, 15, "dropped"), (0, 7, "a", 13, 10, 20, "added"),
+        (0, 8, "a", 4, 0, 10, "dropped"), (0, 9, "c", 17, 10, 20, "opened"), (0, 9, "c", 17, 15, 25, "opened"),
+        (7, 1, "a", 104, 95, 105, "added"), (7, 1, "a", 104, 100, 110, "added"), (7, 2, "a", 115, 110, 120, "opened"),
         (7, 2, "a", 115, 115, 125, "opened"),
-    ]
+    ]  # fmt: skip
     assert {row["copied_from_start_ms"] for row in rows} == {None}
     assert tuesday.trace.newest_ms.tolist() == [14, 14, 18, 18, -1, 14, -1, 17, 17, 104, 104, 115, 115]
 

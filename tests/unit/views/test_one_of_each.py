@@ -20,13 +20,9 @@ MANY_OF_ONE = re.compile(
     r"(?<![\d.,:+−-])\b1 (?!(?:is|was|has|waits|ms|s)\b)(?:more |other |dropped |late )?([a-z-]+s)\b"
 )
 MINUTES = {
-    "one": [0],
-    "one drop": [0, 100, 10],
-    "one merge": [0, 15, 8],
-    "one pause, twice at once": [0, 1],
-    "one late, kept": [0, 100, 95, 100],
-    "one closed": [0, 100],
-}
+    "one": [0], "one drop": [0, 100, 10], "one merge": [0, 15, 8], "one pause, twice at once": [0, 1],
+    "one late, kept": [0, 100, 95, 100], "one closed": [0, 100],
+}  # fmt: skip
 
 
 def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:

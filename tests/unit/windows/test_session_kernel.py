@@ -53,16 +53,9 @@ def test_the_cells_decide_as_the_list_does(walked: bool) -> None:
     before = [*range(0, LAST + 1, 10), 1] if walked else range(300, 351, 10)  # few sessions stay a list
     trace = trace_of([*before, *times], grace)
     assert last(trace, len(times)) == [
-        ("added", 308),
-        ("opened", 313),
-        ("added", 320),
-        ("opened", 327),
-        ("added", 340),
-        ("added", 348),
-        ("added", 313),
-        ("opened", 344),
-        ("merged", 344),
-    ]
+        ("added", 308), ("opened", 313), ("added", 320), ("opened", 327), ("added", 340), ("added", 348),
+        ("added", 313), ("opened", 344), ("merged", 344),
+    ]  # fmt: skip
 
 
 def test_a_late_record_in_the_cells_counts_where_it_touches_an_open_session() -> None:

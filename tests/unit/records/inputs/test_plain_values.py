@@ -24,14 +24,10 @@ NAMES = ["partition", "offset", "user", "at", "amount"]
 ROWS = [
     dict(zip(NAMES, row, strict=True))
     for row in [
-        (0, 0, ADA, AT_NS, LARGE),
-        (0, 1, BOB, AT_NS + 1_000_000, LARGE + 2),
-        (0, 2, None, AT_NS, 1),
-        (0, 3, ADA, AT_NS + 2_000_000, None),
-        (0, 4, ADA, None, 1),
-        (0, 5, ADA, AT_NS + 3_000_000, LARGE + 1),
+        (0, 0, ADA, AT_NS, LARGE), (0, 1, BOB, AT_NS + 1_000_000, LARGE + 2), (0, 2, None, AT_NS, 1),
+        (0, 3, ADA, AT_NS + 2_000_000, None), (0, 4, ADA, None, 1), (0, 5, ADA, AT_NS + 3_000_000, LARGE + 1),
     ]
-]
+]  # fmt: skip
 COLUMNS: dict[str, list[Any]] = {name: [row[name] for row in ROWS] for name in NAMES}
 INTEGERS = pa.table({name: pa.array(values, pa.int64()) for name, values in COLUMNS.items()})
 

@@ -35,15 +35,10 @@ def test_the_place_behind_a_bound_may_be_at_it_and_that_before_may_not(
 @pytest.mark.parametrize(
     ("low", "high", "found"),
     [
-        (None, None, "a1 a2 b1 b2"),
-        ("a2", "b1", "a2 b1"),
-        ("a2", "a2", "a2"),
-        ("a2", None, "a2 b1 b2"),
-        (None, "a2", "a1 a2"),
-        ("b1", "a2", ""),
-        ("a3", "a9", ""),
+        (None, None, "a1 a2 b1 b2"), ("a2", "b1", "a2 b1"), ("a2", "a2", "a2"), ("a2", None, "a2 b1 b2"),
+        (None, "a2", "a1 a2"), ("b1", "a2", ""), ("a3", "a9", ""),
     ],
-)
+)  # fmt: skip
 def test_both_bounds_of_a_read_are_included(most: int | None, low: str | None, high: str | None, found: str) -> None:
     cache = cache_of("b2", "a1", "b1", "a2", most=most)
     bounds = (None if low is None else low.encode(), None if high is None else high.encode())

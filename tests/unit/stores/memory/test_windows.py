@@ -30,26 +30,18 @@ IN_ORDER: Starts = [("c", 0), ("b", 5), ("a", 7), ("", 40), ("a", 40), ("aa", 40
 @pytest.mark.parametrize(
     ("call", "bounds", "expected"),
     [
-        ("all", (), IN_ORDER),
-        ("fetch_all", (0, 95), IN_ORDER),
-        ("fetch_all", (5, 40), IN_ORDER[1:7]),
-        ("fetch_all", (6, 39), [("a", 7)]),
-        ("fetch_all", (8, 39), []),
-        ("fetch_all", (-5, 2**63 - 1), IN_ORDER),
+        ("all", (), IN_ORDER), ("fetch_all", (0, 95), IN_ORDER), ("fetch_all", (5, 40), IN_ORDER[1:7]),
+        ("fetch_all", (6, 39), [("a", 7)]), ("fetch_all", (8, 39), []), ("fetch_all", (-5, 2**63 - 1), IN_ORDER),
         ("fetch_all", (40, 5), []),
-        ("fetch", ("a", 0, 99), [("a", 7), ("a", 40), ("a", 95)]),
-        ("fetch", ("a", 7, 40), [("a", 7), ("a", 40)]),
-        ("fetch", ("a", 8, 39), []),
-        ("fetch", ("a", 40, 7), []),
-        ("fetch", ("x", 0, 99), []),
+        ("fetch", ("a", 0, 99), [("a", 7), ("a", 40), ("a", 95)]), ("fetch", ("a", 7, 40), [("a", 7), ("a", 40)]),
+        ("fetch", ("a", 8, 39), []), ("fetch", ("a", 40, 7), []), ("fetch", ("x", 0, 99), []),
         ("fetch_in_keys", (None, None, 0, 99), IN_ORDER),
         ("fetch_in_keys", ("a", "b", 5, 40), [("b", 5), ("a", 7), ("a", 40), ("aa", 40), ("b", 40)]),
         ("fetch_in_keys", ("aa", None, 0, 99), [("c", 0), ("b", 5), ("aa", 40), ("b", 40)]),
         ("fetch_in_keys", (None, "a", 0, 99), [("a", 7), ("", 40), ("a", 40), ("a", 95)]),
-        ("fetch_in_keys", ("ab", "az", 0, 99), []),
-        ("fetch_in_keys", ("b", "a", 0, 99), []),
+        ("fetch_in_keys", ("ab", "az", 0, 99), []), ("fetch_in_keys", ("b", "a", 0, 99), []),
     ],
-)
+)  # fmt: skip
 def test_ranges_include_both_bounds_and_come_backwards_too(
     call: str, bounds: tuple[Any, ...], expected: Starts
 ) -> None:

@@ -206,13 +206,8 @@ def test_loaded_are_the_windows_of_the_keys_and_those_before_the_time(tmp_path: 
     with RocksDBSessionStore(name="s", directory=tmp_path, time_ordered=True) as store:
         store.commit(state.take(np.empty(0, np.intp)), state, {})
         for before_ms, ends in (
-            (-1, [25]),
-            (5, [25]),
-            (6, [5, 25]),
-            (15, [5, 25]),
-            (16, [5, 15, 25]),
-            (26, [5, 15, 25]),
-        ):
+            (-1, [25]), (5, [25]), (6, [5, 25]), (15, [5, 25]), (16, [5, 15, 25]), (26, [5, 15, 25]),
+        ):  # fmt: skip
             loaded = store.load(wanted, {0: before_ms}, ("count",))
             assert sorted(loaded.end_ms.tolist()) == ends
 

@@ -43,20 +43,11 @@ def state() -> ColumnState:
 @pytest.mark.parametrize(
     ("asked", "before_ms", "found"),
     [
-        ((), {0: 0}, []),
-        ((), {0: 5}, []),
-        ((), {0: 6}, [A5]),
-        ((), {0: 13}, [A5, B9, A12]),
-        ((), {3: 6}, [C5]),
-        ((), {0: 6, 3: 6}, [A5, C5]),
-        (("a",), {0: -1}, [A5, A12]),
-        (("b",), {0: 6}, [A5, B9]),
-        (("c",), {0: -1}, []),
-        (("c", "b"), {0: -1, 3: -1}, [B9, C5]),
-        (("a",), {}, []),
-        (("x",), {5: 99}, []),
+        ((), {0: 0}, []), ((), {0: 5}, []), ((), {0: 6}, [A5]), ((), {0: 13}, [A5, B9, A12]), ((), {3: 6}, [C5]),
+        ((), {0: 6, 3: 6}, [A5, C5]), (("a",), {0: -1}, [A5, A12]), (("b",), {0: 6}, [A5, B9]), (("c",), {0: -1}, []),
+        (("c", "b"), {0: -1, 3: -1}, [B9, C5]), (("a",), {}, []), (("x",), {5: 99}, []),
     ],
-)
+)  # fmt: skip
 def test_loaded_are_the_sessions_of_the_keys_and_those_that_end_before_of_the_partitions_that_are_asked_for(
     state: ColumnState, asked: tuple[str, ...], before_ms: dict[int, int], found: list[Row]
 ) -> None:
