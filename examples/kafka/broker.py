@@ -52,7 +52,7 @@ def broker() -> Iterator[str]:
         port, controller = _free_ports(2)
         settings = folder / "server.properties"
         settings.write_text(_settings(port, controller, folder / "data"), encoding="utf-8")
-        _format([*command, "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)])
+        _format([*command, "kafka.tools.StorageTool", "format", f"--cluster-id={_cluster_id()}", "-c", str(settings)])
         with _process([*command, "kafka.Kafka", str(settings)], folder / "log") as process:
             _wait(process, port, folder / "log")
             yield f"{HOST}:{port}"

@@ -164,7 +164,8 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     way = way_to_number(text, name)
     if _NUMBER.fullmatch(text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
-    others = [word for each in values.unique() if text and (word := str(each)) and not _NUMBER.fullmatch(word)]
+    words = map(str, values.drop_null().unique() if text else ())
+    others = [word for word in words if word and not _NUMBER.fullmatch(word)]
     way = (way_of_a_mark(others[0], name) if len(others) == 1 else "") or way
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
