@@ -14,6 +14,8 @@ from sessionkit.spark.environment.java_home import JavaRuntime, find_java, is_ac
 from tests.optional import SparkSession
 from tests.spark.session import without_java
 
+pytestmark = pytest.mark.lengthy
+
 
 @pytest.fixture
 def no_system_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -12,6 +12,7 @@ from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 
+pytestmark = pytest.mark.lengthy
 ROOMY = 5_000  # bytes: a cache with a limit that is never reached
 FORMS = ("ordinary", "by time")
 FORMS_OF_ANSWERS = (*FORMS, "by time, with an index")
