@@ -82,17 +82,17 @@ class Plane(Generic[T_co]):
         return cap.size.words
 
     @abstractmethod
-    def reached_ms(self) -> list[int]:
-        """Event times that its windows reach."""
+    def reached_ms(self) -> tuple[list[int], int]:
+        """Event times that its windows reach, and the least room beside them."""
 
     @cached_property
     def x_range_ms(self) -> tuple[int, int]:
         """From the first to the last event time of the key and of its windows, with the stream time."""
         seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
         times = [int(seen[0]), int(seen[-1]), *self.trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
-        times += self.reached_ms()
-        low, high = min(times), max(times)
-        room = max((high - low) // 30, 1)
+        reached, least = self.reached_ms()
+        low, high = min(times + reached), max(times + reached)
+        room = max((high - low) // 30, least, 1)
         return low - room, high + room
 
     def frame(self, legend: Legend, heading: Heading) -> Frame:

@@ -151,8 +151,8 @@ class SessionPlane(Plane[SessionTrace]):
         """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
         return _missing_ms(self.trace, self.window, self.drops)
 
-    def reached_ms(self) -> list[int]:
-        return [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)]
+    def reached_ms(self) -> tuple[list[int], int]:
+        return [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)], 1
 
     @cached_property
     def bodies(self) -> Outline:

@@ -131,8 +131,9 @@ class WindowPlane(Plane[WindowTrace]):
         rows = self.shown(self.history.timed).tolist()
         return {row: Met(counted.get(row, 0), tuple(missing.get(row, ()))) for row in rows}
 
-    def reached_ms(self) -> list[int]:
-        return [*self.ends_ms(self.missed).tolist(), *(ms for life in self.lives for ms in life.steps[0][1:])]
+    def reached_ms(self) -> tuple[list[int], int]:
+        ends = [ms for life in self.lives for ms in life.steps[0][1:]]
+        return [*self.ends_ms(self.missed).tolist(), *ends], self.trace.longest_ms // 30
 
     @cached_property
     def layers(self) -> list[Outline]:
