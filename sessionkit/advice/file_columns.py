@@ -86,8 +86,9 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
                  nonexistent="earliest", format=format)  # fmt: skip
     columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
     for at, rest in enumerate(columns[1:]):
-        texts = _texts(_decoded(table[rest.name]))
-        if columns[at].has_only_days and not rest.is_clock and texts and all(map(_OF_A_CLOCK.match, texts)):
+        are_days = columns[at].has_only_days and not rest.is_clock
+        texts = _texts(_decoded(table[rest.name])) if are_days else []
+        if texts and all(map(_OF_A_CLOCK.match, texts)):
             why = f"days; the texts in {rest.name} begin with the time of day"
             columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     times = [column for column in columns if column.could_be == "event time"]

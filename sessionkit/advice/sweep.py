@@ -121,8 +121,8 @@ class Sweep(Generic[Frame]):
         shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
         apart = [cell.apart or 0 for cell in self.cells]
-        stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key" * any(apart)
-        return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}{stay}"
+        stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
+        return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}{stay if any(apart) else ''}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return picture_bundle(self.heat_map() if len(self.values) == 2 else self.pareto(), repr(self))

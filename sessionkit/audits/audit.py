@@ -350,9 +350,10 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         assert run.deployed is not None, "it was deployed"
         at_end = store_at_end(run)
-        waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset[WindowId]()
         if plan._suppression is not None:
             waiting = frozenset(places_in(run.suppress_buffer()._columns))
+        else:
+            waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset()
         played: Any = getattr(at_end, "store", at_end)  # behind its cache
         played.notices = False  # later reads only look
         if played.finds_closed:
