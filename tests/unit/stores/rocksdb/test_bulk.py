@@ -23,6 +23,8 @@ from sessionkit.stores.typed_bytes import pack_value, unpack_value
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms
 
+pytestmark = pytest.mark.lengthy
+
 ROWS, BEHIND = b"\x02", b"\x03"
 
 numbers = {

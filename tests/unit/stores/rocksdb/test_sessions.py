@@ -48,6 +48,8 @@ from tests.interpreted import fewer
 from tests.kinds import group_in_ms, in_ms
 from tests.memory import MEMORY
 
+pytestmark = pytest.mark.lengthy
+
 # In memory where there is such a place: what a loss of power would leave is not asked here.
 
 

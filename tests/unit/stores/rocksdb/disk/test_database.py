@@ -14,6 +14,8 @@ from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 
+pytestmark = pytest.mark.lengthy
+
 Batches = list[tuple[bool, list[bytes]]]
 
 

@@ -13,6 +13,8 @@ from sessionkit.stores.rocksdb.disk.logs import BLOCK_BYTES, damage_in_logs
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.reliability._stores import record_starts
 
+pytestmark = pytest.mark.lengthy
+
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
@@ -39,7 +41,6 @@ def headers(log: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.lengthy
 def test_what_a_crash_leaves_is_no_damage(tmp_path: Path, log: bytes) -> None:
     """A log that ends anywhere, or in zeros."""
     starts = headers(log)
@@ -185,7 +186,6 @@ def test_an_older_log_without_its_end_is_damage(it: Path, left: str) -> None:
         position(it)
 
 
-@pytest.mark.lengthy
 def test_the_last_log_may_end_anywhere(it: Path) -> None:
     newer = logs_of(it)[1]
     raw = newer.read_bytes()
@@ -196,7 +196,6 @@ def test_the_last_log_may_end_anywhere(it: Path) -> None:
     assert position(it) == 18
 
 
-@pytest.mark.lengthy
 def test_every_cut_of_an_older_log_is_found(it: Path) -> None:
     older, newer = logs_of(it)
     raw = older.read_bytes()
