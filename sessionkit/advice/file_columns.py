@@ -23,9 +23,13 @@ from sessionkit.records.time_text import format_for, formats_for, is_text_type, 
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
-    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
+    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key"
+    r"|(^|[_.]|(?-i:[a-z](?=[A-Z])))(id|ip|name)$",
+    re.I,
 )
-_OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
+_OF_A_TIME = re.compile(
+    r"time|date|stamp|start|end(ed)?($|_)|seen|(^|[_.]|(?-i:[a-z](?=[A-Z])))(at|ts|on)$", re.I
+)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
 _MOSTLY = 0.75  # of the texts
@@ -159,7 +163,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
             return time
     way = way_of_a_list(name, kind) or without_word(name, texts)
     way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way
-    if is_text and (number := way_to_number(first, name)):
+    if is_text and (number := way_to_number(texts, name)):
         way = f"numbers as people write them: {number}"
     elif of_texts.startswith("df"):
         way = f"times, once pandas has read them: {of_texts}"

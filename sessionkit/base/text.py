@@ -8,7 +8,7 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, problem, shorten, visible
@@ -211,6 +211,7 @@ def percent(share: float) -> str:
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 
+_LOOKED_AT = 1_000
 _MONEY = "[$€£¥₹%]|EUR|USD|GBP|CHF"
 _WRITTEN_NUMBER = re.compile(
     rf"\s*({_MONEY})?\s*[-+]?({_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
@@ -218,18 +219,21 @@ _WRITTEN_NUMBER = re.compile(
 )
 
 
-def way_to_number(text: str, name: str) -> str:
-    """How numbers are read that people wrote as this text of the column `name`; "" for what is none, or a plain one.
+def way_to_number(texts: Sequence[str], name: str) -> str:
+    """How numbers are read that people wrote as these texts of a column; "" for plain ones, or if the first is none.
 
     Example:
-        >>> way_to_number("1.234,56", "price")
+        >>> way_to_number(["34,56", "1.234,56"], "price")
         'pandas.read_csv(…, thousands=".", decimal=",") reads it as a number, for a plan to run on'
     """
-    found = _WRITTEN_NUMBER.fullmatch(text)
-    if found is None:
-        return ""
+    found = [_WRITTEN_NUMBER.fullmatch(text) for text in texts[:_LOOKED_AT]]
+    ways = [_way_of_number(each, name) for each in found if each] if found and found[0] else []
+    return max(ways, key=len, default="")  # which names all that the others name
+
+
+def _way_of_number(found: re.Match[str], name: str) -> str:
     mark, is_comma = found["mark"], (found["rest"] or found["tail"] or "").startswith(",")
-    if re.search(_MONEY, text):
+    if re.search(_MONEY, found[0]):
         kept, column = ("[^\\d,-]" if is_comma else "[^\\d.-]"), f"df[{name!r}]"
         point = '.str.replace(",", ".")' if is_comma else ""
         return f'{column} = {column}.str.replace(r"{kept}", "", regex=True){point}.astype(float) makes a number of it'

@@ -224,6 +224,18 @@ def without_word(name: str, texts: list[str]) -> str:
     return f'{way}.astype("int64")' if all(map(str.isdecimal, rest)) else way
 
 
+def way_to_times(texts: list[str], name: str) -> str:
+    """How pandas reads the times written in these texts of the column `name`; "" for what begins with no day."""
+    formats = formats_for(*texts) if texts else []
+    how = [f"format={literal(each)}" for each in formats]
+    if found := re.match(r"\s*(?:\d{4}-\d\d-\d\d|(\d\d?\.\d\d?\.\d{4}))", "".join(texts[:1])):
+        how = ["dayfirst=True" if found[1] else 'format="ISO8601"']
+    others = f" (or with {how[1]})" if len(how) > 1 else ""
+    return (
+        f"df[{name!r}] = pandas.to_datetime(df[{name!r}], {how[0]}, utc=True) makes times of it{others}" if how else ""
+    )
+
+
 def format_for(*texts: str) -> str:
     """The formats that texts may have which are times, but not in one way only; "" if the first looks like none."""
     if formats := formats_for(*texts):

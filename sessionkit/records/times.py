@@ -158,7 +158,8 @@ def _inferred(
     if not len(rows):
         return earliest
     instants = first.copy()
-    for group in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+    place = np.cumsum(numpy_array(column.is_valid()))  # among the rows that have a time
+    for group in np.split(rows, np.flatnonzero(np.diff(place[rows]) != 1) + 1):
         back = np.flatnonzero(np.diff(first[group]) < 0) + 1
         if len(back) != 1:
             what = "that clocks showed twice, and the order of the rows does not tell which is meant"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.decisions import (
     ADDED,
@@ -33,6 +34,13 @@ from sessionkit.windows.contract import SessionKind, WindowKind
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 
+_WITHOUT_PLACE = {
+    NULL_KEY: "no key",
+    BAD_TIME: "no usable time",
+    NEGATIVE_TIME: "a time before 1970",
+    REPLAYED: "an offset that came before",
+    NULL_VALUE: "no value",
+}
 PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
     BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
@@ -111,6 +119,13 @@ def drops_in_words(counts: Mapping[str, int]) -> str:
         return f"{total:,} dropped"
     said = f"{plural(records, 'record')} dropped, {plural(counts['dropped-late'], 'time')} too late for a window"
     return said + (f", {plural(refused, 'window')} refused" if refused else "")
+
+
+def without_place(decision: npt.NDArray[np.uint8]) -> list[str]:
+    """A note on the dropped records that a picture has no place for, if some of these decisions are of such."""
+    count = int(np.isin(decision, [*_WITHOUT_PLACE]).sum())
+    they_have = " or ".join(words for code, words in _WITHOUT_PLACE.items() if (decision == code).any())
+    return [f"{count:,} of the dropped records are not drawn: they have {they_have}"] if count else []
 
 
 def closer_words(trace: Trace, index: int) -> str:

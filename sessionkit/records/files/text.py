@@ -59,7 +59,7 @@ def names_of(content: Content) -> list[str]:
 def separator_of(content: Content) -> str:
     """The separator of the fields: the one given, else that in the first two lines, else the usual one of such files.
 
-    Another one than the usual is taken where the first line has it alone, and the second as often; spaces where the
+    Another one than the usual is taken where it alone stands as often in the second as in the first; spaces where the
     first has no other, and makes at least three fields. What stands in quotes does not count.
     """
     if content.separator is not None:
@@ -70,8 +70,9 @@ def separator_of(content: Content) -> str:
     usual, found = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
     if not found and first.count(b" ") >= 2:
         found = [" "]
-    if len(found) == 1 and (not second or first.count(found[0].encode()) == second.count(found[0].encode())):
-        return found[0]
+    alike = [each for each in found if not second or first.count(each.encode()) == second.count(each.encode())]
+    if len(alike) == 1:
+        return alike[0]
     return "\t" if content.usual is None and "\t" in found else usual
 
 
@@ -211,7 +212,9 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
     want = way_of_a_log(content) or _past_lines_above(content) or seems_parted(content)
     if not want and re.search(rb'\\"', content.whole()):
         want = f"pandas.read_csv({literal(content.name)}, escapechar='\\\\'), as quotes within quotes are written \\\""
-    want = want or f"check that {content.name} is complete"
+    found = [each for each in _SEPARATORS if each.encode() in first_lines(content)[0] and each != separator_of(content)]
+    other = f"separator= if its fields are parted by {' or '.join(PARTED_BY[each] for each in found)}, or "
+    want = want or f"{other if found else ''}check that {content.name} is complete"
     return InvalidData(problem("the file cannot be read", reason, want))
 
 
@@ -219,7 +222,7 @@ def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
     found = re.search("invalid value '(.*)'", str(error))
     value, other = found[1] if found else "", "use another type, or values of this one"
-    want = way_to_number(value, "column") or way_of_a_mark(value, "column") or other
+    want = way_to_number([value], "column") or way_of_a_mark(value, "column") or other
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 

@@ -15,7 +15,7 @@ from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.key_rows import Rows, Size
 from sessionkit.views.scenes.scene import Lanes
 from sessionkit.views.scenes.session_scene import SessionLanes, session_size
-from sessionkit.views.words import closed_words
+from sessionkit.views.words import closed_words, without_place
 
 
 class Kind(NamedTuple):
@@ -154,7 +154,7 @@ def _left_out(scene: Lanes) -> list[str]:
         notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
-    return [*notes, *scene.remarks]
+    return [*notes, *without_place(trace.decision), *scene.remarks]
 
 
 def sizes(scene: SessionLanes, frame: Frame) -> Drawn:

@@ -17,7 +17,7 @@ from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import Rows, partition_counts
 from sessionkit.views.scenes.scene import Plane
-from sessionkit.views.words import closer_words
+from sessionkit.views.words import closer_words, without_place
 
 THIN = {"width": 1}
 _RIM_ROWS = 70  # of a plane, each as high as a mark
@@ -203,11 +203,7 @@ def _left_out(scene: Plane) -> list[str]:
             where = ", ".join(str(trace.batch.partitions[p]) for p in others[:5]) + (", …" if len(others) > 5 else "")
             here += f" only: the key is also in {where} (partition= shows it)"
         notes.append(here)
-    without_place = int((trace.decision[history.own] > LATE).sum())
-    if without_place:
-        why = "they have no usable time, or came a second time"
-        notes.append(f"{without_place:,} of the dropped records are not drawn: {why}")
-    return notes
+    return notes + without_place(trace.decision[history.own])
 
 
 class Spoken(NamedTuple):

@@ -255,6 +255,13 @@ def test_the_order_of_rows_tells_which_of_two_hours_is_meant() -> None:
     assert read(once, ambiguous="infer", **BERLIN) == [time.strftime("%Y-%m-%dT%H:%M:%S.000") for time in by_pandas]
 
 
+def test_a_row_without_a_time_does_not_part_the_hour_that_clocks_show_twice() -> None:
+    texts = [f"2024-10-27 {time}" for time in ("01:50", "02:10", "02:50", "02:10", "02:40", "03:10")]
+    found, holes = read(texts, ambiguous="infer", **BERLIN), {"ambiguous": "infer", "on_bad_time": "drop"}
+    for row in range(len(texts) + 1):
+        assert read([*texts[:row], None, *texts[row:]], **holes, **BERLIN) == [*found[:row], None, *found[row:]]
+
+
 def test_an_hour_that_no_order_tells_is_refused_with_its_row() -> None:
     once = ["2024-10-27 01:59", "2024-10-27 02:50", None, "2024-10-27 03:10"]
     with pytest.raises(InvalidData) as refused:

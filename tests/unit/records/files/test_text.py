@@ -213,9 +213,16 @@ def test_a_separator_that_the_first_lines_show(tmp_path: Path, name: str, separa
 
 def test_a_separator_that_they_do_not_show_is_the_usual_one_unless_it_is_said(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    file.write_text("user;at|place\nada;1|2|3\n", encoding="utf-8")
+    file.write_text("user;at|place\nada;1|2\n", encoding="utf-8")
     assert read_file(file).table.column_names == ["user;at|place"]
-    assert read_file(file, separator=";").table.to_pylist() == [{"user": "ada", "at|place": "1|2|3"}]
+    assert read_file(file, separator=";").table.to_pylist() == [{"user": "ada", "at|place": "1|2"}]
+    file.write_text("7f|2026-03-02|a; b\n8a|2026-03-03|c\n9c|2026-03-04|d, e, f\n", encoding="utf-8")
+    assert read_file(file, header=False).table["c3"].to_pylist() == ["a; b", "c", "d, e, f"]
+    file.write_text("7f|a, b\n8a|c, d\n9c|e, f, g\n", encoding="utf-8")  # both as often
+    with pytest.raises(
+        InvalidData, match=r"; separator= if its fields are parted by the character \|, or check that a"
+    ):
+        read_file(file)
     file.write_text("note: a;b\nx;y;z\n", encoding="utf-8")
     assert read_file(file).table.column_names == ["note: a;b"]
 
@@ -318,6 +325,8 @@ def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
         (["1'234.50", "7.00"], 'thousands="\'"', 1241.5),
         (["1\u00a0234,50", "7,00"], r'thousands="\u00a0", decimal=",", engine="python"', 1241.5),
         (["1,234", "7,000"], 'thousands=","', 8234),
+        (["7,00", "500", "1.234,56"], 'thousands=".", decimal=","', 1741.56),
+        (["500", "7.00", "1,234.56"], 'thousands=","', 1741.56),
         (["$3.50", "$1,000.25"], "", 1003.75),
         (["3,50 €", "1.000,25 €"], "", 1003.75),
     ],
@@ -338,6 +347,24 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
     else:
         exec(line.removesuffix(" makes a number of it"), {"df": df})  # noqa: S102
     assert summed.run(df).table()["sum"].tolist() == [total]
+
+
+@pytest.mark.parametrize(
+    ("texts", "form"),
+    [
+        (["31/12/2025 01:26", "01/02/2026 01:26"], "%d/%m/%Y %H:%M"),
+        (["2026-01-02T03:04Z", "2026-01-02T03:04:05Z"], "ISO8601"),
+    ],
+)
+def test_the_latest_of_times_in_a_text_is_told_with_the_way(texts: list[str], form: str) -> None:
+    df = pd.DataFrame({"user": "a", "at": [1, 2], "seen": texts})
+    latest = plan().aggregate(seen=sk.max("seen"))
+    with pytest.raises(UnsupportedData) as refusal:
+        latest.run(df).table()
+    line = str(refusal.value).partition(f"got string, {texts[0]!r}; ")[2]
+    assert f'format="{form}"' in line
+    exec(line.removesuffix(" makes times of it"), {"df": df, "pandas": pd})  # noqa: S102
+    assert latest.run(df).table()["seen"].tolist() == [df["seen"].max()]
 
 
 @pytest.mark.parametrize("mark", ["-", r"\N", "unknown"])

@@ -391,6 +391,8 @@ def test_plane_leaves_unusable_records_out_and_says_so() -> None:
     assert len(named(figure, "record").x) == 2 and len(named(figure, "dropped").x) == 0
     assert len(named(figure, "other keys").x) == 0
     assert "1 of the dropped records are not drawn: they have no usable time" in heading(figure)
+    figure = lanes(plan.run(data).trace, WINDOWS)
+    assert "2 of the dropped records are not drawn: they have no key or no usable time" in heading(figure)
     first = pd.DataFrame({"key": [None, "ana"], "at": [MINUTE, MINUTE]}).astype({"key": "string", "at": "int64"})
     plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(WINDOWS).count()
     late_start = plane(plan.run(first).trace, WINDOWS, "ana")
