@@ -19,7 +19,7 @@ from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type, way_of_texts, without_word
+from sessionkit.records.time_text import format_for, formats_for, is_text_type, some_of, way_of_texts, without_word
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _OF_A_KEY = re.compile(
@@ -33,7 +33,6 @@ _OF_A_TIME = re.compile(
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
 _MOSTLY = 0.75  # of the texts
-_LOOKED_AT = 1_000
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 
@@ -171,7 +170,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
-    return pc.unique(pc.drop_null(column)).to_pylist()[:_LOOKED_AT] if is_text_type(column.type) else [""]
+    return some_of(pc.unique(pc.drop_null(column))) if is_text_type(column.type) else [""]
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from sessionkit.aggregations.accumulators import LOOPS, LoopName
 from sessionkit.base.text import is_text, literal, one_of, way_of_a_mark, way_to_number
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
-from sessionkit.records.time_text import is_text_type, way_to_times
+from sessionkit.records.time_text import is_text_type, some_of, way_to_times
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -160,13 +160,14 @@ class Aggregation:
 
 def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     """Words for an error about a column of the wrong type: for text, where numbers are wanted, how to get these."""
-    words = list(map(str, values.drop_null().unique() if is_text_type(values.type) else ()))
-    text, way = words[0] if words else "", way_to_number(words, name)
+    texts = values.drop_null().unique() if is_text_type(values.type) else pa.array([], pa.string())
+    words, way = some_of(texts), way_to_number(some_of(texts), name)
+    text = words[0] if words else ""
     if not way and _NUMBER.fullmatch(text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
-    others = [word for word in words if word and not _NUMBER.fullmatch(word)]
+    others = [word for word in texts.to_pylist() if word and not _NUMBER.fullmatch(word)]
     way = (way_of_a_mark(others[0], name) if len(others) == 1 else "") or way
-    way = way or (way_to_times(words[:1_000], name) if "times" in wants else "")
+    way = way or (way_to_times(words, name) if "times" in wants else "")
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
 

@@ -211,7 +211,6 @@ def percent(share: float) -> str:
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 
-_LOOKED_AT = 1_000
 _MONEY = "[$€£¥₹%]|EUR|USD|GBP|CHF"
 _WRITTEN_NUMBER = re.compile(
     rf"\s*({_MONEY})?\s*[-+]?({_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
@@ -226,7 +225,7 @@ def way_to_number(texts: Sequence[str], name: str) -> str:
         >>> way_to_number(["34,56", "1.234,56"], "price")
         'pandas.read_csv(…, thousands=".", decimal=",") reads it as a number, for a plan to run on'
     """
-    found = [_WRITTEN_NUMBER.fullmatch(text) for text in texts[:_LOOKED_AT]]
+    found = [_WRITTEN_NUMBER.fullmatch(text) for text in texts]
     ways = [_way_of_number(each, name) for each in found if each] if found and found[0] else []
     return max(ways, key=len, default="")  # which names all that the others name
 

@@ -197,7 +197,7 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
         if len(wrong):
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
-            texts = pc.unique(pc.drop_null(text)).slice(0, _LOOKED_AT).to_pylist()
+            texts = some_of(pc.unique(pc.drop_null(text)))
             right = way_of_texts(texts, source.timestamp, source.unit) or right
             some = pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()
             right = right or format_for(*some) or without_word(source.timestamp, some) or _ISO
@@ -222,6 +222,11 @@ def without_word(name: str, texts: list[str]) -> str:
         return ""
     way = f"times without the word before them: df[{name!r}] = df[{name!r}].str.removeprefix({literal(found[0])})"
     return f'{way}.astype("int64")' if all(map(str.isdecimal, rest)) else way
+
+
+def some_of(texts: pa.Array) -> list[str]:
+    """A thousand or two of these texts, evenly from first to last: those of the first days may fit several formats."""
+    return texts[:: max(1, len(texts) // _LOOKED_AT)].to_pylist()
 
 
 def way_to_times(texts: list[str], name: str) -> str:

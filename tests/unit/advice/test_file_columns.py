@@ -133,6 +133,12 @@ def test_a_name_of_the_shape_of_its_values(name: str, texts: list[str], is_recor
     assert not begins_with_a_record(named, file_columns(named))  # no time is called so
 
 
+def test_the_format_that_fits_all_of_a_long_history_is_named() -> None:
+    days = pd.date_range("2026-02-01", periods=3_000, freq="13min").strftime("%d/%m/%Y %H:%M")
+    found = file_columns(pa.table({"user": ["a", "b"] * 1_500, "at": list(days)}))
+    assert found.time is not None and found.time.format == "%d/%m/%Y %H:%M"
+
+
 @pytest.mark.parametrize("measures", [["-", *"12345"], ["°C", "1.5", "2.5", "3.5"], ["1,5", "", "n/a", *"234567"]])
 def test_a_measure_beside_other_texts_is_not_proposed_as_the_key(measures: list[str]) -> None:
     at = pa.array(range(4 * len(measures)), pa.timestamp("s"))
