@@ -32,9 +32,18 @@ CAUSES = {
     "rare_clock_ahead": "records of key device 4 lie some 1 d ahead of those around them",
     "sources_mixed": "are mixed in one stream",
     "servers_mixed": "seem to be mixed in one stream",
-    "shuffled": "in no order of time",
+    "shuffled": "rows stand in no order of time",
+    "robot_first": "the 201 keys stand one after another",
+    "one_part_shuffled": "a stretch of rows in no order of time begins at record ",
 }
-HONEST = ("late_now_and_then", "late_at_random", "project_history", "rebased_commits", "offline_devices")
+HONEST = (
+    "late_now_and_then",
+    "late_at_random",
+    "late_in_a_rush",
+    "project_history",
+    "rebased_commits",
+    "offline_devices",
+)
 
 
 def plan_of_shape(grace: Any = "0s", *, gap: Any = "30m", **source: Any) -> sk.Plan:
@@ -117,6 +126,24 @@ def newest_first() -> pd.DataFrame:
 def shuffled() -> pd.DataFrame:
     """Rows in no order, as a hash or a parallel reader leaves them."""
     return records(*visits(30, 14, seed=8)).sample(frac=1, random_state=8, ignore_index=True)
+
+
+@shape
+def robot_first() -> pd.DataFrame:
+    """A table in order of (user, time): a robot, which comes first, has 95 % of the rows, and the others visit once."""
+    rng = np.random.default_rng(23)
+    robot = records(["a robot"] * 30_000, START + np.sort(rng.integers(0, 14 * DAY, 30_000)))
+    begins = START + rng.integers(0, 14 * DAY, 200)[:, None]
+    users = np.repeat([f"user {number:03}" for number in range(200)], 8)
+    return pd.concat([robot, records(users, (begins + 40 * SECOND * np.arange(8)).ravel())], ignore_index=True)
+
+
+@shape
+def one_part_shuffled() -> pd.DataFrame:
+    """Three parts of 3,000 rows, appended in order of their names: the last, the first, and the second, shuffled."""
+    first, second, last = np.split(np.arange(9_000), 3)
+    order = [*last, *first, *np.random.default_rng(24).permutation(second)]
+    return records(*visits(30, 40, seed=24)).iloc[order].reset_index(drop=True)
 
 
 # ---- clocks and sources
@@ -204,6 +231,15 @@ def late_at_random() -> pd.DataFrame:
     user, at = visits(30, 14, seed=14)
     arrival = np.asarray(at) + rng.exponential(2 * HOUR, len(at)).astype(np.int64)
     return records(user, at).iloc[np.argsort(arrival, kind="stable")].reset_index(drop=True)
+
+
+@shape
+def late_in_a_rush() -> pd.DataFrame:
+    """Records an hour late in the mean, half of them from the same three hours of two weeks."""
+    rng = np.random.default_rng(25)
+    at = START + np.append(rng.integers(0, 14 * DAY, 3_000), rng.integers(7 * DAY, 7 * DAY + 3 * HOUR, 3_000))
+    order = np.argsort(at + rng.exponential(HOUR, 6_000), kind="stable")
+    return records([f"user {number}" for number in rng.integers(0, 40, 6_000)], at[order])
 
 
 @shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -187,17 +187,16 @@ def without_null_values(batch: RecordBatch) -> RecordBatch:
     """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
     if not batch.values:
         return batch
-    null = np.ones(len(batch), np.bool_)
+    null = batch.usable
     for column in batch.values.values():
-        if isinstance(column, pa.Array):
-            null &= is_null(column)
-        else:
-            null &= np.array([value is None for value in column.to_pylist()], np.bool_)
+        missing = is_null(column) if isinstance(column, pa.Array) else [each is None for each in column.to_pylist()]
+        null &= np.asarray(missing, np.bool_)
     if not null.any():
         return batch
     rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
-    rejected[null & (rejected == 0)] = NULL_VALUE
-    return batch.replace(rejected=rejected)
+    rejected[null] = NULL_VALUE
+    said = _lacking(rejected, {NULL_VALUE: ("value", batch.values)})
+    return batch.replace(rejected=rejected, remarks=(*batch.remarks, *said))
 
 
 def is_spark_frame(data: Any) -> bool:
@@ -263,6 +262,7 @@ def batch_of(
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
     rejected = _rejections(key, timestamp_ms, bad_time)
+    lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
@@ -276,7 +276,7 @@ def batch_of(
         given_offset=offset,
         values=values,
         frame=frame,
-        remarks=(*remarks, *_float_text_remarks(table, source.keys), *_rejection_remarks(rejected, source)),
+        remarks=(*remarks, *_float_text_remarks(table, source.keys), *_lacking(rejected, lacks)),
         timezone=zone,
         form=source.result_form(key_types, zone),
         idle=_idle_rule(table, source),
@@ -298,11 +298,10 @@ def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
     return remarks
 
 
-def _rejection_remarks(rejected: npt.NDArray[np.uint8] | None, source: Source) -> list[str]:
-    """A sentence each on the records that no window can take: those without a key, and those without a time."""
+def _lacking(rejected: npt.NDArray[np.uint8] | None, causes: Mapping[int, tuple[str, Iterable[str]]]) -> list[str]:
+    """A sentence each on the records that are rejected for these causes, which say what they lack, in which columns."""
     if rejected is None:
         return []
-    causes = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", (source.timestamp,))}
     counts = {code: int(np.count_nonzero(rejected == code)) for code in causes}
     return [
         f"{counts[code]:,} of {plural(len(rejected), 'record')} {'has' if counts[code] == 1 else 'have'} no {what} "

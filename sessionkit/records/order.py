@@ -24,6 +24,7 @@ NAMED = 3  # of them
 NEIGHBOURS = 25  # on each side of a record that may be ahead
 SPREADS = 3  # as far ahead of them as this many times their own spread
 SAMPLE = 10_000  # rows in which a trend shows
+PARTS, FEWEST_IN_PARTS = 10, 1_000  # of the rows, each looked at by itself; fewer rows show no trend in a part
 LONG_BLOCK = 20  # late records on average in each of several histories
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
@@ -163,11 +164,10 @@ def _ahead(stream: _Stream) -> Cause | None:
     most = np.argsort(-by_ms, kind="stable")[:NAMED]
     names = [record_name(stream.batch, row) for row in stream.rows[ahead[most]].tolist()]
     by = [about(ms) for ms in by_ms[most].tolist()]
-    keys = np.unique(stream.keys[ahead])
+    keys, way = np.unique(stream.keys[ahead]), "Leave them out, or correct their times."
     if len(ahead) >= MANY_LATE and len(keys) == 1:
         name, usual = shorten(stream.batch.keys[int(keys[0])].as_py()), about(int(np.median(by_ms)))
         why = f"{len(ahead):,} records of key {name} lie some {usual} ahead of those around them"
-        way = "Leave them out, or correct their times."
     elif len(ahead) == 1:
         time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
         when = f", at {show_time(time, zone)} ({zone})" if time >= SHORT_HISTORY_MS else ""
@@ -177,7 +177,6 @@ def _ahead(stream: _Stream) -> Cause | None:
         named = ", ".join(f"{name} by {ahead_by}" for name, ahead_by in zip(names, by, strict=True))
         why = f"{len(ahead):,} records lie far ahead of those around them: {named}"
         why += f", and {len(ahead) - NAMED:,} more" if len(ahead) > NAMED else ""
-        way = "Leave them out, or correct their times."
     if 4 * cured < 3 * stream.late_count:
         why += f"; others are late without {'it' if len(ahead) == 1 else 'them'}, too"
     return Cause(why, way, to_leave_out=stream.rows[ahead])
@@ -220,7 +219,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
     if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):
         why = "the newest row stands first"
-    elif _stands_key_by_key(stream) and (trend < 0.9 or _keys_are_long(stream)):
+    elif _stands_key_by_key(stream):
         keys = np.count_nonzero(np.bincount(stream.keys))
         by = shorten(", ".join(stream.source.keys))
         why = f"the {keys:,} keys stand one after another, as in a table sorted by {by}"
@@ -231,6 +230,8 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         why = f"histories stand one behind the other: the rows go back in time {times}, first by {by} at {name}"
     elif abs(trend) < 0.2 and 2 * stream.late_count > len(stream.times):
         why = "the rows stand in no order of time"
+    elif len(stream.times) >= FEWEST_IN_PARTS and (at := _shuffled_from(stream)) is not None:
+        why = f"a stretch of rows in no order of time begins at {record_name(stream.batch, int(stream.rows[at]))}"
     else:
         return None
     return Cause(why, SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET), is_order=True)
@@ -243,21 +244,33 @@ def _trend(times: Longs) -> float:
     return float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
 
 
+def _shuffled_from(stream: _Stream) -> int | None:
+    """Where a stretch of rows in no order begins, if other rows stand in order; None if there is no such stretch."""
+    some = np.linspace(0, len(stream.times) - 1, min(len(stream.times), SAMPLE)).astype(np.intp)
+    parts = np.array_split(some, PARTS)
+    steps = [np.diff(stream.times[part]) for part in parts]
+    is_back = [np.mean(each < -stream.lag_ms) > 0.25 for each in steps]
+    at = next((n for n in range(PARTS) if is_back[n] and abs(_trend(stream.times[parts[n]])) < 0.2), None)
+    far = 0 if at is None else np.median(np.abs(steps[at])) / 4
+    if at is None or min(np.mean(each < -far) for each in steps) > 0.05:
+        return None
+    start = int(parts[max(at - 1, 0)][0])  # it may begin in the part before
+    score = np.where(np.abs(np.diff(stream.times[start : parts[at][-1] + 1], prepend=0)) > far, 1, -1)
+    return start + int(np.argmin(np.cumsum(score) - score))
+
+
 def _stands_key_by_key(stream: _Stream) -> bool:
     """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
-    keys, pieces = np.count_nonzero(np.bincount(stream.keys)), 1 + np.count_nonzero(np.diff(stream.keys))
-    if not 2 <= keys <= len(stream.keys) / 2 or pieces > 1.1 * keys:
+    times, late, starts = stream.times, stream.late, np.flatnonzero(np.diff(stream.keys, prepend=-1))
+    keys = np.count_nonzero(np.bincount(stream.keys))
+    if not 2 <= keys <= len(times) / 2 or len(starts) > 1.1 * keys:
         return False
-    return 4 * stream.late_within(stream.keys, len(stream.batch.keys)) <= stream.late_count
-
-
-def _keys_are_long(stream: _Stream) -> bool:
-    """True if late records are behind by less than the rows of their key span, not short keys behind as a whole."""
-    begins, times = np.diff(stream.keys, prepend=-1) != 0, stream.times
-    starts = np.flatnonzero(begins)
+    if 4 * stream.late_within(stream.keys, len(stream.batch.keys)) > stream.late_count:
+        return False
     spans = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
-    behind = np.maximum.accumulate(times) - times
-    return bool(np.median(spans[np.cumsum(begins) - 1][stream.late]) >= np.median(behind[stream.late]))
+    of_key, behind = np.repeat(spans, np.diff(starts, append=len(times))), np.maximum.accumulate(times) - times
+    # short keys that come in order of time, of which some are late as a whole, are a stream
+    return _trend(times[starts]) < 0.9 or bool(np.median(of_key[late]) >= np.median(behind[late]))
 
 
 def _histories(stream: _Stream) -> list[int]:

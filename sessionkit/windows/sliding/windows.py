@@ -32,6 +32,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
 
     A record at time t makes the window that ends with it, `[t - time_difference, t]`, and the one that starts just
     after it, as soon as a record falls there. A window closes once stream time has passed its end by more than `grace`.
+    A record is in no window if no column that the aggregations read has a value in it, as Kafka drops null values.
 
     Args:
         time_difference: two records this far apart are together in some window; more than 0.

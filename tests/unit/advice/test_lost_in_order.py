@@ -82,6 +82,24 @@ def test_the_record_that_is_ahead_is_named() -> None:
     assert said.endswith(" by 2 d, and 1 more. Leave them out, or correct their times.")
 
 
+def test_a_stretch_in_no_order_is_named_by_its_first_record() -> None:
+    data = SHAPES["one_part_shuffled"]()
+    last, first, shuffled = (data[row : row + 3_000] for row in (0, 3_000, 6_000))
+    for place, parts in enumerate([[shuffled, first, last], [first, shuffled, last], [last, first, shuffled]]):
+        (said,) = plan_of_shape().run(pd.concat(parts)).remarks()
+        name = f"record {3_000 * place} (key {shuffled['user'].iloc[0]})"
+        assert f"because a stretch of rows in no order of time begins at {name}. sort=" in said
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_no_cause_is_claimed_of_few_honest_records_or_several_partitions(name: str) -> None:
+    data = SHAPES[name]()
+    for rows in (10, 100, 1_000):
+        assert plan_of_shape().run(data.head(rows)).remarks() == []
+    tumbling = plan_of_shape(partition="source").windowed_by(sk.TimeWindows(size="10m", grace=0))
+    assert tumbling.run(data.assign(source=data.index % 3)).remarks() == []
+
+
 def test_of_several_partitions_the_one_that_lost_most_is_looked_at() -> None:
     parts = [SHAPES["late_now_and_then"]().assign(source=0), SHAPES["one_record_ahead"]().assign(source=7)]
     both = pd.concat(parts, ignore_index=True)
@@ -141,6 +159,21 @@ def test_records_without_a_key_or_a_time_are_told() -> None:
     with pytest.warns(UserWarning) as warned:
         sk.sessionize(data, by="user", at="at", gap="30m", on_bad_time="drop")
     assert [str(each.message) for each in warned] == [keyless, timeless]
+
+
+def test_records_without_a_value_are_told_of_sliding_windows_alone() -> None:
+    """Sliding windows drop them, as in Kafka, and the only remark named records without a key."""
+    data = SHAPES["access_log"]().astype({"amount": "Float64"})
+    data.loc[:99, "amount"], data.loc[50:149, "user"] = None, None
+    keyless = "100 of 6,000 records have no key ('user') and are in no window."
+    valueless = "50 of 6,000 records have no value ('amount') and are in no window."
+    sliding = plan_of_shape().windowed_by(sk.SlidingWindows(time_difference="1m", grace="0s"))
+    with_amount = sliding.aggregate(n=sk.count(), most=sk.max("amount"))
+    assert with_amount.run(data).remarks() == [keyless, valueless]
+    assert with_amount.run(data, deployment=sk.Deployment()).remarks() == [keyless, valueless]
+    assert with_amount.run(data, keys=[data["user"].iloc[-1]]).remarks() == [keyless, valueless]
+    assert sliding.run(data).remarks() == [keyless]
+    assert plan_of_shape().aggregate(most=sk.max("amount")).run(data).remarks() == [keyless]
 
 
 def test_sessionize_with_a_grace_says_why_so_many_rows_are_late() -> None:
