@@ -195,11 +195,8 @@ class Database:
 
     def rows(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
         """(keys, values) of every row from `low` on and before `high`."""
-        if self.pending:
-            return self._rows_with_pending(low, high)
-        return self.call(_rows_between, self.rdict, low, high)
-
-    def _rows_with_pending(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+        if not self.pending:
+            return self.call(_rows_between, self.rdict, low, high)
         keys, values, cursor = [], [], self.cursor()
         cursor.seek(low)
         while cursor.key is not None and cursor.key < high:
@@ -299,14 +296,11 @@ class Database:
         finally:
             for cursor in list(self._cursors):  # each would keep the files open
                 cursor.release()
-            self._finish(rdict)
-
-    def _finish(self, rdict: Rdict) -> None:
-        try:
-            self.call(rdict.close)
-            self.folder.seal()
-        finally:
-            self.folder.release()
+            try:
+                self.call(rdict.close)
+                self.folder.seal()
+            finally:
+                self.folder.release()
 
     def call(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """The function's answer; RocksDB's errors become this library's."""
