@@ -218,8 +218,10 @@ class Database:
         self._depth += 1
         try:
             yield
-            if self._depth == 1 and self._wanted:
-                self._write_pending()
+            sync = self._wanted == "sync"
+            if self._depth == 1 and self._wanted and (self.pending or sync):
+                self.call(_write, self.rdict, self.folder.id, self.pending.rows, self.pending.dropped, sync=sync)
+                self.pending = Pending()
         except BaseException:
             self.pending = saved or Pending()
             raise
@@ -249,12 +251,6 @@ class Database:
     def write(self, *, sync: bool) -> None:
         """Asks for all that waits to be written in one batch when the outermost transaction ends; `sync`: to disk."""
         self._wanted = "sync" if sync else self._wanted or "plain"
-
-    def _write_pending(self) -> None:
-        rows, dropped, sync = self.pending.rows, self.pending.dropped, self._wanted == "sync"
-        if self.pending or sync:
-            self.call(_write, self.rdict, self.folder.id, rows, dropped, sync=sync)
-            self.pending = Pending()
 
     # ---- open and closed
 
