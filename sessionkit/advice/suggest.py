@@ -164,10 +164,9 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
 
 def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
     """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
-    usable = batch.usable
-    key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
-    order = np.lexsort((times, partition, key))
-    key, partition, times = key[order], partition[order], times[order]
+    order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
+    order = order[batch.usable[order]]
+    key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
     pauses: npt.NDArray[np.int64] = np.diff(times)[same]
     return pauses[pauses > 0]

@@ -132,11 +132,11 @@ def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> 
     return {name: c[rows] if isinstance(c, np.ndarray) else c.take(arrow_array(rows)) for name, c in columns.items()}
 
 
-def joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns of the first table, each followed by the rows that it has in the second."""
+def joined(first: Mapping[str, Column], *others: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of the first table, each followed by the rows that it has in the others."""
     return {
-        name: np.concatenate([column, second[name]])
+        name: np.concatenate([column, *(each[name] for each in others)])
         if isinstance(column, np.ndarray)
-        else pa.concat_arrays([column, second[name].cast(column.type)])
+        else pa.concat_arrays([column, *(each[name].cast(column.type) for each in others)])
         for name, column in first.items()
     }

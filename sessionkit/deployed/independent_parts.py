@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Hashable
 
 import numpy as np
@@ -106,14 +105,13 @@ def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
 
 def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
     """The rising times of each partition's keys."""
-    usable = batch.usable
-    key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
-    order = np.lexsort((times, partition, key))
-    key, partition, times = key[order], partition[order], times[order]
+    order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
+    order = order[batch.usable[order]]
+    key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     edges = np.flatnonzero((np.diff(key) != 0) | (np.diff(partition) != 0)) + 1
-    found: dict[tuple[int, bytes], npt.NDArray[np.int64]] = defaultdict(lambda: np.empty(0, np.int64))
+    found: dict[tuple[int, bytes], npt.NDArray[np.int64]] = {}
     keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
     for first, part in zip([0, *edges.tolist()], np.split(times, edges), strict=True):
         if len(part):
             found[numbers[partition[first]], key_bytes(keys[key[first]])] = part
-    return dict(found)
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import as_arrow, joined
 from sessionkit.base.durations import as_duration
 from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingWindows
@@ -62,9 +63,8 @@ LIFE = "life"
 def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: npt.NDArray[np.int64]) -> list[int]:
     """The clock at each record: a column of times that was read with it, or else the stream time of its partition."""
     if column is not None:
-        times = batch.values[column]
-        chunks = [times] if isinstance(times, pa.Array) else [pa.array(times)]
-        return to_arrivals(pa.chunked_array(chunks), column, source).tolist()
+        times = pa.chunked_array([as_arrow(batch.values[column])])
+        return to_arrivals(times, column, source).tolist()
     out = np.empty(len(batch), np.int64)
     rejected = np.empty(0, np.uint8) if batch.rejected is None else batch.rejected
     stream_times(batch.partition, batch.timestamp_ms, rejected, first_ms, out)
@@ -76,16 +76,7 @@ def one_after_another(parts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
     if LIFE in (*parts[0], *keys):
         raise InvalidArgument(problem("a column would appear twice beside the lives", f"{LIFE!r}", "another name"))
     lengths = [len(part["offset"]) for part in parts]
-    columns = {name: _joined([part[name] for part in parts]) for name in parts[0]}
-    return {**columns, LIFE: np.repeat(np.arange(len(parts)), lengths)}
-
-
-def _joined(columns: list[Any]) -> Any:
-    """The columns joined into one; columns of Python objects stay such."""
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
-    arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
-    return pa.concat_arrays(arrays)
+    return {**joined(*parts), LIFE: np.repeat(np.arange(len(parts)), lengths)}
 
 
 def together(lives: Sequence[Run], restarts: Sequence[Restart]) -> Deployed:

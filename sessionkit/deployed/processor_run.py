@@ -376,15 +376,12 @@ def _loaded(
 
 def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:
     folds, several = {}, len(run.aggregations) > 1
+    kept = (recorder.last, recorder.after, loaded)
     for name, aggregation in run.aggregations.items():
         kind = None
         if aggregation.parts:
             column = value_column(aggregation, run.batch.values)
             kind = aggregation.result_type(None if column is None else column.type)
-        columns = ([_named(a, name) for a in c] if several else c for c in (recorder.last, recorder.after, loaded))
+        columns = ([None if a is None else a[name] for a in each] if several else each for each in kept)
         folds[name] = ProcessorFold(aggregation, kind, *columns)
     return folds
-
-
-def _named(aggregate: Any, name: str) -> Any:
-    return None if aggregate is None else aggregate[name]

@@ -255,11 +255,7 @@ def _event_time(request: Request) -> str:
 """
     code += MILLISECONDS[source.unit]
     if source.on_bad_time != "drop":
-        code += """
-    private static long refused(final JsonNode time) {
-        throw new SerializationException("no event time from 1970 on: " + time);
-    }
-"""
+        code += FRAME["refused"]
     return code
 
 

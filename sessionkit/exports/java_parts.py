@@ -39,29 +39,17 @@ JSON = """
             Serdes.serdeFrom((topic, row) -> written(row), (topic, bytes) -> parsed(bytes));
 """
 
+
+def _methods(file: str) -> dict[str, str]:
+    """The methods that a file of Java holds, by their names; empty lines part them."""
+    methods = read_asset(f"exports/{file}.java").strip("\n").split("\n\n")
+    return {re.findall(r"(\w+)\(final", method)[0]: f"\n{method}\n" for method in methods}
+
+
+FRAME = _methods("frame")  # of every class, or of one that reads event times from values
+HELPERS = _methods("helpers")  # what reads a column, and what combines values or the aggregates of two sessions
 # How a column is read, by whether a name has dots.
-COLUMN = {
-    False: """
-    private static JsonNode column(final JsonNode row, final String name) {
-        final JsonNode value = row == null ? null : row.get(name);
-        return value == null ? NullNode.getInstance() : value;
-    }
-""",
-    True: """
-    /** The field of this name, else the one that its dots lead to, through objects and JSON in texts. */
-    private static JsonNode column(final JsonNode row, final String name) {
-        final JsonNode fields = row == null || !row.isTextual()
-                ? row : parsed(row.textValue().getBytes(StandardCharsets.UTF_8));
-        for (int end = name.length(); fields != null && end >= 0; end = name.lastIndexOf('.', end - 1)) {
-            final JsonNode value = fields.get(name.substring(0, end));
-            if (value != null) {
-                return end == name.length() ? value : column(value, name.substring(end + 1));
-            }
-        }
-        return NullNode.getInstance();
-    }
-""",
-}
+COLUMN = {False: FRAME["column"], True: _methods("nested")["column"]}
 
 # How an event time in a record's value is read, by its unit; without one it is text.
 _SCALED = {
@@ -77,27 +65,7 @@ MILLISECONDS = {
     }}
 """
     for unit, scaled in _SCALED.items()
-} | {
-    None: """
-    private static long milliseconds(final JsonNode time) {
-        try {
-            return time.isTextual() ? OffsetDateTime.parse(time.textValue()).toInstant().toEpochMilli() : -1;
-        } catch (final DateTimeException e) {
-            throw new SerializationException("not a time of ISO 8601 with an offset: " + time, e);
-        }
-    }
-"""
-}
-
-
-def _methods(file: str) -> dict[str, str]:
-    """The methods that a file of Java holds, by their names; empty lines part them."""
-    methods = read_asset(f"exports/{file}.java").strip("\n").split("\n\n")
-    return {re.findall(r"(\w+)\(final", method)[0]: f"\n{method}\n" for method in methods}
-
-
-FRAME = _methods("frame")  # of every class
-HELPERS = _methods("helpers")  # what reads a column, and what combines values or the aggregates of two sessions
+} | {None: FRAME["milliseconds"]}
 
 
 def suppress_call(suppression: Suppression | None) -> str:

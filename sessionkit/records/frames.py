@@ -116,7 +116,10 @@ def _to_pandas(table: pa.Table) -> Any:
     except pa.ArrowNotImplementedError:  # of one column, such as lists of bytes of one length
         frame = table.select([]).to_pandas().reindex(range(len(table)))
         for name, column in zip(table.column_names, table.columns, strict=True):
-            frame[name] = _series(column)
+            try:
+                frame[name] = column.to_pandas()
+            except pa.ArrowNotImplementedError:
+                frame[name] = python_objects(column.to_pylist())
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
             nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
@@ -127,13 +130,6 @@ def _to_pandas(table: pa.Table) -> Any:
             if is_changed or any(_is_wide(leaf) for each in column.chunks for leaf in _leaves(each)):
                 frame[name] = python_objects(column.to_pylist())
     return frame
-
-
-def _series(column: pa.ChunkedArray) -> Any:
-    try:
-        return column.to_pandas()
-    except pa.ArrowNotImplementedError:
-        return python_objects(column.to_pylist())
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:

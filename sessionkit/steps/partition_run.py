@@ -102,7 +102,7 @@ class PartitionRun:
         assert self._last is not None
         state = self._state
         everything = SimpleNamespace(snapshot=state.snapshot, load=state.load_all, commit=state.commit)
-        outcome = self._run(_none_of(self._last), everything)
+        outcome = self._run(self._last.slice(0, 0).replace(keys=self._last.keys[:0]), everything)
         yield from self._out(self.view.finish(outcome, np.flatnonzero(alive(outcome))))
 
     def _run(self, batch: RecordBatch, state: Any) -> Outcome:
@@ -113,16 +113,3 @@ class PartitionRun:
     def _out(self, columns: Mapping[str, Any] | None) -> Iterator[pa.RecordBatch]:
         if columns is not None:
             yield from fit(columns, self._job.schema).to_batches(max_chunksize=BATCH_RECORDS)
-
-
-def _none_of(batch: RecordBatch) -> RecordBatch:
-    """An empty batch with the partition and the columns of `batch`."""
-    return RecordBatch(
-        keys=batch.keys[:0],
-        key=batch.key[:0],
-        timestamp_ms=batch.timestamp_ms[:0],
-        partition=batch.partition[:0],
-        partitions=batch.partitions,
-        given_offset=batch.offset[:0],
-        values={name: column[:0] for name, column in batch.values.items()},
-    )

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import taken
+
 EmitStrategy = Literal["on_window_update", "on_window_close"]
 EMIT_STRATEGIES = get_args(EmitStrategy)
 # How Kafka Streams finds its store again: as it was on the disk, from its changelog alone, or after a crash.
@@ -112,10 +114,7 @@ StoredColumns: TypeAlias = SessionColumns | FixedColumns
 def _taken(columns: StoredColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
     yield columns.key.take(pa.array(rows))
     yield from (column[rows] for column in columns[1:6])
-    yield {
-        name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
-        for name, column in columns.aggregates.items()
-    }
+    yield taken(columns.aggregates, rows)
     yield None if columns.rows is None else columns.rows[rows]
 
 

@@ -93,17 +93,14 @@ def suppression(
     if is_final and when_full not in (None, "shut_down"):
         want = 'leave it out, or "shut_down": what is not final cannot go out; or suppress("until_time_limit", …)'
         raise InvalidArgument(problem("until_window_closes shuts down when it is full", repr(when_full), want))
-    for name, size in (("max_records", max_records), ("max_bytes", max_bytes)):
-        _check_size(name, size)
+    sizes: dict[str, Any] = {"max_records": max_records, "max_bytes": max_bytes}
+    for name, size in sizes.items():
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= INT64_MAX):
+            want = "a whole number from 0 on, or leave it out for any number"
+            raise InvalidArgument(problem(f"{name} is no size", shorten(repr(size)), want))
     return Suppression(
         wait_ms=None if wait is None else duration_ms(wait, "wait"),
         most_records=max_records,
         most_bytes=max_bytes,
         shuts_down=is_final or one_of("when_full", when_full or WHEN_FULL[0], WHEN_FULL) == "shut_down",
     )
-
-
-def _check_size(name: str, size: Any) -> None:
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= INT64_MAX):
-        want = "a whole number from 0 on, or leave it out for any number"
-        raise InvalidArgument(problem(f"{name} is no size", shorten(repr(size)), want))

@@ -16,11 +16,11 @@ class Control:
     """
 
     kind: ClassVar[str]
+    _shown: Any = None
 
     def __init__(self, name: str, label: str, hint: str = "", views: Sequence[str] = ()) -> None:
         self.name, self.label, self.hint, self.views = name, label, hint, tuple(views)
         self.on_change: Callable[[Control], None] = lambda _: None  # its board's
-        self._shown: Any = None
 
     def spec(self) -> dict[str, Any]:
         """What the browser makes it from."""
@@ -175,10 +175,7 @@ class Switch(Control):
     """On or off."""
 
     kind = "switch"
-
-    def __init__(self, name: str, label: str, hint: str) -> None:
-        super().__init__(name, label, hint)
-        self._shown = False
+    _shown = False
 
     def _can_be(self, sent: Any) -> bool:
         return isinstance(sent, bool)

@@ -30,3 +30,20 @@
         }
         return value;
     }
+
+    private static long milliseconds(final JsonNode time) {
+        try {
+            return time.isTextual() ? OffsetDateTime.parse(time.textValue()).toInstant().toEpochMilli() : -1;
+        } catch (final DateTimeException e) {
+            throw new SerializationException("not a time of ISO 8601 with an offset: " + time, e);
+        }
+    }
+
+    private static long refused(final JsonNode time) {
+        throw new SerializationException("no event time from 1970 on: " + time);
+    }
+
+    private static JsonNode column(final JsonNode row, final String name) {
+        final JsonNode value = row == null ? null : row.get(name);
+        return value == null ? NullNode.getInstance() : value;
+    }

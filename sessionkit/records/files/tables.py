@@ -199,9 +199,7 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
     """A column with the value in a folder's name for all rows below it: text for a key, else a number if it is one."""
     if value is None:
         return pa.nulls(rows, kinds.get(name))
-    kind = kinds.get(name)
-    if kind is None:
-        kind = pa.int64() if _NUMBER.fullmatch(value) else pa.string()
+    kind = kinds.get(name, pa.int64() if _NUMBER.fullmatch(value) else pa.string())
     try:
         return pa.repeat(pa.scalar(value, pa.string()).cast(kind), rows)
     except _NOT_ONE as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
@@ -55,7 +56,9 @@ class PersistentStore(WrittenStore):
             if raw is None:
                 raise self._database.folder.corrupted("it has no header")
             self._read_header(self._fields(HEADER, raw))
-            self._read_states()
+            for key, value in zip(*self._database.rows(STATE, ROWS), strict=True):  # of the partitions committed
+                observed_ms, first_segment, *snapshot = self._fields(key, value)
+                self._states[int.from_bytes(key[1:])] = State(observed_ms, first_segment, Snapshot(*snapshot))
         except BaseException:
             self._database.close()
             raise
@@ -143,6 +146,10 @@ class PersistentStore(WrittenStore):
     def _check_open(self) -> None:
         self._database.check_open()
 
+    @abstractmethod
+    def _place_of(self, stored: Any) -> Place:
+        """Where a window belongs; refuses times that none can have."""
+
     # ---- for the two stores: rows
 
     def _visible_ms(self, partition: int) -> int:
@@ -179,14 +186,16 @@ class PersistentStore(WrittenStore):
         raw = self._database.get(at)
         return None if raw is None else self._fields(at, raw)
 
-    def _put(self, key: Any, place: Place, fields: tuple[Any, ...] | None, partition: int) -> bool:
-        """Writes a row, or deletes it where `fields` is None; False if its segment has expired."""
+    def _put(self, stored: Any, partition: int, *, keep_null: bool) -> bool:
+        """Writes a window, or deletes it for a null aggregate unless `keep_null`; False if its segment has expired."""
+        place = self._place_of(stored)
+        fields = None if stored.aggregate is None and not keep_null else self.layout.fields_of(stored)
         partition = self._number(partition)
         with self._written():
             is_live = self.segments.id_of(place.time_ms) >= self._observe(partition, place.time_ms).first_segment
             if is_live:
                 if fields is not None:
-                    self._note_kind(key)
+                    self._note_kind(stored.key)
                 self._database.change(self._row(partition, place, fields))
         return is_live
 
@@ -239,9 +248,3 @@ class PersistentStore(WrittenStore):
         with self._written():
             super()._note(**changes)
             self._database.change({HEADER: self._packed_header(HEADER)})
-
-    def _read_states(self) -> None:
-        """Position and clocks of the partitions that were committed."""
-        for key, value in zip(*self._database.rows(STATE, ROWS), strict=True):
-            observed_ms, first_segment, *snapshot = self._fields(key, value)
-            self._states[int.from_bytes(key[1:])] = State(observed_ms, first_segment, Snapshot(*snapshot))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import compress, repeat
 from typing import Any
@@ -113,10 +112,6 @@ class PersistentBulkStore(PersistentStore):
     def _holds_keys_like(self, keys: pa.Array) -> bool:
         kind = self._noted.key_kind
         return kind is None or keys.type == KEY_TYPES[kind]
-
-    @abstractmethod
-    def _place_of(self, stored: Any) -> Place:
-        """Where a window belongs; refuses times that none can have."""
 
     def _listed(self, question: Question) -> Iterator[Any]:
         """The windows asked for, in the order of their rows."""

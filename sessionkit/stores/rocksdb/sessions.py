@@ -75,9 +75,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        deletes = session.aggregate is None and not keep_null
-        place = self._place_of(session)
-        return self._put(session.key, place, None if deletes else self.layout.fields_of(session), partition)
+        return self._put(session, partition, keep_null=keep_null)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)

@@ -74,9 +74,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        deletes = window.aggregate is None and not keep_null
-        place = self._place_of(window)
-        return self._put(window.key, place, None if deletes else self.layout.fields_of(window), partition)
+        return self._put(window, partition, keep_null=keep_null)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         (start_ms,) = check_times(window_start_ms, of=self.noun)

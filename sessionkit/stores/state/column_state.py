@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, joined
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.stores.contract import COLUMNS, Snapshot, StoredColumns, no_columns, rows_of
@@ -118,10 +117,6 @@ class ColumnState:
 
     def _joined(self, first: StoredColumns, second: StoredColumns) -> StoredColumns:
         numbers: list[Longs] = [np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)]
-        aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
+        aggregates = joined(first.aggregates, second.aggregates)
         rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])
         return COLUMNS[self._of](pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
-
-
-def _one_column(first: Any, second: Any) -> Any:
-    return pa.concat_arrays([first, second]) if isinstance(first, pa.Array) else np.concatenate([first, second])

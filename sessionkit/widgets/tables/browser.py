@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import anywidget
@@ -41,9 +41,9 @@ class TableView:
     """
 
     def __init__(self, columns: Sequence[TableColumn]) -> None:
-        self.columns = list(columns)
+        self.columns = columns = list(columns)
         self.row_count = len(columns[0].values) if columns else 0
-        self._orders: OrderedDict[tuple[int, bool], Rows] = OrderedDict()
+        self._sorted = lru_cache(_KEPT_ORDERS)(lambda number, down: columns[number].order(descending=down))
         self._asked: tuple[Question, Rows] | None = None
 
     def rows(self, question: Question) -> Rows:
@@ -90,15 +90,10 @@ class TableView:
     def _order(self, column: int | None, descending: bool) -> Rows:
         if column is None:
             return np.arange(self.row_count)
-        chosen, name = self._column(column), (column, descending)
+        chosen = self._column(column)
         if not chosen.can_sort:
             raise InvalidArgument(problem("this column cannot be sorted", chosen.title, "numbers, times or text"))
-        if name not in self._orders:
-            self._orders[name] = chosen.order(descending=descending)
-            while len(self._orders) > _KEPT_ORDERS:
-                self._orders.popitem(last=False)
-        self._orders.move_to_end(name)
-        return self._orders[name]
+        return self._sorted(column, descending)
 
     def _mask(self, question: Question) -> npt.NDArray[np.bool_] | None:
         masks = []

@@ -195,11 +195,8 @@ class Database:
 
     def rows(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
         """(keys, values) of every row from `low` on and before `high`."""
-        if self.pending:
-            return self._rows_with_pending(low, high)
-        return self.call(_rows_between, self.rdict, low, high)
-
-    def _rows_with_pending(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+        if not self.pending:
+            return self.call(_rows_between, self.rdict, low, high)
         keys, values, cursor = [], [], self.cursor()
         cursor.seek(low)
         while cursor.key is not None and cursor.key < high:
@@ -221,8 +218,10 @@ class Database:
         self._depth += 1
         try:
             yield
-            if self._depth == 1 and self._wanted:
-                self._write_pending()
+            sync = self._wanted == "sync"
+            if self._depth == 1 and self._wanted and (self.pending or sync):
+                self.call(_write, self.rdict, self.folder.id, self.pending.rows, self.pending.dropped, sync=sync)
+                self.pending = Pending()
         except BaseException:
             self.pending = saved or Pending()
             raise
@@ -252,12 +251,6 @@ class Database:
     def write(self, *, sync: bool) -> None:
         """Asks for all that waits to be written in one batch when the outermost transaction ends; `sync`: to disk."""
         self._wanted = "sync" if sync else self._wanted or "plain"
-
-    def _write_pending(self) -> None:
-        rows, dropped, sync = self.pending.rows, self.pending.dropped, self._wanted == "sync"
-        if self.pending or sync:
-            self.call(_write, self.rdict, self.folder.id, rows, dropped, sync=sync)
-            self.pending = Pending()
 
     # ---- open and closed
 
@@ -299,14 +292,11 @@ class Database:
         finally:
             for cursor in list(self._cursors):  # each would keep the files open
                 cursor.release()
-            self._finish(rdict)
-
-    def _finish(self, rdict: Rdict) -> None:
-        try:
-            self.call(rdict.close)
-            self.folder.seal()
-        finally:
-            self.folder.release()
+            try:
+                self.call(rdict.close)
+                self.folder.seal()
+            finally:
+                self.folder.release()
 
     def call(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """The function's answer; RocksDB's errors become this library's."""
