@@ -19,21 +19,14 @@ from tests.optional import Browser
 
 MINUTE = 60_000
 PAYLOADS = [
-    "<img src=x onerror=alert(1)>",
-    "</script><script>alert(1)</script>",
-    '"><svg onload=alert(1)>',
-    "%{x}<extra><b>y</b></extra>",
-    r"$\href{javascript:alert(1)}{x}$",
-    '<a href="javascript:alert(1)">x</a>',
-    "' onmouseover='alert(1)",
-    "\x00<script>window.__ran = 1</script>",
-    "\u202e<b>evil</b>\u202c",
+    "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", '"><svg onload=alert(1)>',
+    "%{x}<extra><b>y</b></extra>", r"$\href{javascript:alert(1)}{x}$", '<a href="javascript:alert(1)">x</a>',
+    "' onmouseover='alert(1)", "\x00<script>window.__ran = 1</script>", "\u202e<b>evil</b>\u202c",
     "--></style></pre></title><script>window.__ran = 1</script><!--",
-    "<style>@import 'http://127.0.0.1:9/x.css'</style>",
-    "&lt;img src=x onerror=alert(1)&gt;",
+    "<style>@import 'http://127.0.0.1:9/x.css'</style>", "&lt;img src=x onerror=alert(1)&gt;",
     "`${alert(1)}`{{constructor.constructor('alert(1)')()}}",
     "line\u2028break\nand <iframe srcdoc='<script>alert(1)</script>'>",
-]
+]  # fmt: skip
 CLEAN = [f"key {number:02}" for number in range(len(PAYLOADS))]
 
 

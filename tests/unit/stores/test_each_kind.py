@@ -262,17 +262,11 @@ CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
         "commit": (session_columns([]), session_columns([]), {}),
     },
     "windows": {
-        "put": ("ada", 5, 1, 9),
-        "fetch_window": ("ada", 5),
-        "fetch": ("ada", 0, 10),
-        "backward_fetch": ("ada", 0, 10),
-        "fetch_in_keys": ("a", "b", 0, 10),
-        "backward_fetch_in_keys": ("a", "b", 0, 10),
-        "fetch_all": (0, 10),
-        "backward_fetch_all": (0, 10),
-        "backward_all": (),
+        "put": ("ada", 5, 1, 9), "fetch_window": ("ada", 5), "fetch": ("ada", 0, 10), "backward_fetch": ("ada", 0, 10),
+        "fetch_in_keys": ("a", "b", 0, 10), "backward_fetch_in_keys": ("a", "b", 0, 10), "fetch_all": (0, 10),
+        "backward_fetch_all": (0, 10), "backward_all": (),
     },
-}
+}  # fmt: skip
 for of in HOLDS:
     CALLS[of] |= {"all": (), "snapshot": (0,), "commit_snapshots": ({0: Snapshot()},), "bind": ({},), "__len__": ()}
     CALLS[of] |= {"check_names": (("count",),), "check_windows": ({"kind": "TimeWindows"},), "to_pandas": ()}

@@ -61,19 +61,11 @@ def plan_for(kind: str, emit: str = "on_window_update", group: Any = sk.group_by
 def views(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, Any]:
     compared, audited = run.compare(plan.with_windows(grace="0s").run(data)), sk.audit(plan, data)
     found = {
-        "table": run.table(),
-        "changelog": run.changelog(),
-        "changelog with old values": run.changelog(old_values=True),
-        "dropped": run.dropped(),
-        "losses": run.losses(),
-        "emissions": run.emissions("ada/0").table(),
-        "latency": run.latency().table(),
-        "open windows": run.open_windows().table(),
-        "comparison": compared.table(),
-        "compared records": compared.records(),
-        "audit": audited.table(),
-        "differences": audited.differences(),
-    }
+        "table": run.table(), "changelog": run.changelog(), "changelog with old values": run.changelog(old_values=True),
+        "dropped": run.dropped(), "losses": run.losses(), "emissions": run.emissions("ada/0").table(),
+        "latency": run.latency().table(), "open windows": run.open_windows().table(), "comparison": compared.table(),
+        "compared records": compared.records(), "audit": audited.table(), "differences": audited.differences(),
+    }  # fmt: skip
     if run.plan.windows.holds == "sessions":
         start = run.trace.windows().filter(pa.compute.field("status") != "merged").to_pylist()[0]
         found["lineage"] = run.lineage(start["key"], start["window_start_ms"]).records()

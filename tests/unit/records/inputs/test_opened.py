@@ -75,29 +75,16 @@ def as_stream() -> bytes:
 
 
 CONTENTS: dict[str, str | bytes] = {
-    "a.csv": CSV,
-    "a.csv.gz": gzip.compress(CSV.encode()),
-    "a.csv.bz2": bz2.compress(CSV.encode()),
+    "a.csv": CSV, "a.csv.gz": gzip.compress(CSV.encode()), "a.csv.bz2": bz2.compress(CSV.encode()),
     "a.csv.zst": pa.compress(CSV.encode(), "zstd", asbytes=True),
-    "marked.csv": b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").encode(),
-    "a.tsv": CSV.replace(",", "\t"),
-    "tabs.txt": CSV.replace(",", "\t"),
-    "commas.txt": CSV,
-    "semicolons.csv": CSV.replace(",", ";"),
-    "a.jsonl": LINES,
-    "a.ndjson": LINES.replace("\n", "\r\n"),
-    "lines.json": LINES,
-    "marked.json": b"\xef\xbb\xbf" + LINES.encode(),
-    "a.json.gz": gzip.compress(LINES.encode()),
-    "array.json": json.dumps(ROWS),
-    "pretty.json": json.dumps(ROWS, indent=2),
-    "objects.json": "\n".join(json.dumps(row, indent=2) for row in ROWS),
-    "a.parquet": as_parquet(),
-    "a.parquet.gz": gzip.compress(as_parquet()),
-    "a.feather": as_feather(),
-    "a.arrow": as_stream(),
-    'it\'s "Ü" [1]*.csv': CSV,
-}
+    "marked.csv": b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").encode(), "a.tsv": CSV.replace(",", "\t"),
+    "tabs.txt": CSV.replace(",", "\t"), "commas.txt": CSV, "semicolons.csv": CSV.replace(",", ";"), "a.jsonl": LINES,
+    "a.ndjson": LINES.replace("\n", "\r\n"), "lines.json": LINES, "marked.json": b"\xef\xbb\xbf" + LINES.encode(),
+    "a.json.gz": gzip.compress(LINES.encode()), "array.json": json.dumps(ROWS),
+    "pretty.json": json.dumps(ROWS, indent=2), "objects.json": "\n".join(json.dumps(row, indent=2) for row in ROWS),
+    "a.parquet": as_parquet(), "a.parquet.gz": gzip.compress(as_parquet()), "a.feather": as_feather(),
+    "a.arrow": as_stream(), 'it\'s "Ü" [1]*.csv': CSV,
+}  # fmt: skip
 
 
 def told(run: Any) -> list[tuple[Any, ...]]:
