@@ -13,6 +13,7 @@ _AS_OPTIONS = (
     (re.compile(r'sort="timestamp" in group_by_key'), "--sort"),
     (re.compile(r"\b(partition|timezone)= in group_by_key"), r"--\1"),
     (re.compile(r'on_bad_time="(\w+)"'), r"--on-bad-time \1"),
+    (re.compile(r'(ambiguous|nonexistent)="(\w+)" or "(\w+)"'), r"--\1 \2 or --\1 \3"),
     (re.compile(r'(ambiguous|nonexistent)="(\w+)"'), r"--\1 \2"),
     (re.compile(r'separator="(.)"(?: in group_by_key)?'), r'--separator "\1"'),
     (re.compile(r"header=False in group_by_key \(pandas: header=None\)"), "--no-header"),
@@ -24,7 +25,7 @@ _AS_OPTIONS = (
     (re.compile(r'timezone="([\w/+-]+)"'), r"--timezone \1"),
     (re.compile(r'unit="s", "ms", "us" or "ns"'), "--unit s, ms, us or ns"),
     (re.compile(r'\bunit="(\w+)"'), r"--unit \1"),
-    (re.compile(r"\bseparator=(?=:)"), "--separator"),
+    (re.compile(r"\bseparator=(?=[: ])"), "--separator"),
 )
 
 
