@@ -35,7 +35,12 @@ BELOW = 0.035  # of the height, where the marks of single lengths stand
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
 SHARES = {1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %", 1e-2: "1 %", 1e-1: "10 %", 1: "all"}
-MEASURES = {"dropped_share": "dropped", "windows": "windows", "merges": "merges", "delay_ms": "wait for a final result"}
+MEASURES = {
+    "dropped_share": "dropped as late",
+    "windows": "windows",
+    "merges": "merges",
+    "delay_ms": "wait for a final result",
+}
 LIGHT_SCALE = [[0.0, "#ffffff"], [0.3, "#fbeee0"], [0.65, "#f0b27a"], [1.0, "#B3261E"]]
 DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F2542D"]]
 

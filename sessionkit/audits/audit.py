@@ -213,11 +213,11 @@ class Audit(Pictured, Generic[Frame]):
         return audit_figure(title, rest, ends_ms, verdicts, VERDICTS, timezone=self.expected.timezone, theme=theme)
 
     def words(self) -> list[str]:
-        """The findings as sentences, the most important first."""
+        """The findings as sentences, the most important first, and at the end why many records came too late."""
         plan = self.expected.plan
         safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
         cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
-        return audit_words(self.settings, self.counts(), plan, safe, cured)
+        return [*audit_words(self.settings, self.counts(), plan, safe, cured), *self.expected._late_remarks]
 
     def __repr__(self) -> str:
         return "\n".join(self.words())

@@ -195,6 +195,8 @@ def _example(owner: str, method: Callable[..., object]) -> str:
     """A call of a method with all its arguments, each as it is by default."""
     arguments = []
     for name, each in [*inspect.signature(method).parameters.items()][1:]:
+        if each.default is ...:  # left out of a call that does not need it
+            continue
         if each.default is not each.empty:
             arguments.append(f"{name}={json.dumps(each.default) if isinstance(each.default, str) else each.default}")
         elif each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):

@@ -150,7 +150,7 @@ def audit(
         told |= {"counts": found.counts(), **{name: getattr(found, name) for name in counts}, "words": found.words()}
         print(json.dumps(told, indent=2))
     else:
-        print(*found.words(), sep="\n")
+        print(*map(with_options, found.words()), sep="\n")
     return int(fail_if_lost and not found.loses_nothing)
 
 

@@ -299,6 +299,15 @@ def test_beside_the_numbers_of_a_part_stand_those_of_the_whole_run(opened: Any) 
 
 
 @pytest.mark.browser
+def test_records_that_no_lengths_can_keep_have_a_tile(opened: Any) -> None:
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="9ms", grace=0)
+    )
+    run = plan.count().run({"who": ["a", None, "a", None], "at": [0, 1, 2, 3]})
+    assert (shown(opened(run))["dropped"], shown(opened(run))["unusable"]) == ("0", "2")
+
+
+@pytest.mark.browser
 def test_a_click_and_the_keys_explain(small: sk.Run, opened: Any) -> None:
     tab = opened(small)
     words = tab.locator(".why")

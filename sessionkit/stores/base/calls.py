@@ -6,11 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeAlias
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import Moment
 from sessionkit.stores.contract import StoredSession, StoredWindow
 
 Keys: TypeAlias = tuple[Any] | tuple[Any, Any]  # one key; or the first and the last, both included, None: open
+FETCH = 'store.fetch("ada"), or store.find_sessions("ada", "2026-03-02", "2026-03-03") for a span of time'
 
 
 class SessionCalls:
@@ -111,6 +113,7 @@ class SessionCalls:
         keys = (key_from, key_to)
         return self._find(keys, earliest_session_end_ms, latest_session_start_ms, partition, backward=True)
 
+    @called_as(FETCH)
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
         return self._find((key,) if key_to is ... else (key, key_to), 0, INT64_MAX, partition)

@@ -7,10 +7,11 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.stores.base.calls import Keys, SessionCalls
+from sessionkit.stores.base.calls import FETCH, Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
 from sessionkit.stores.memory.base import InMemoryStore
 from sessionkit.stores.rows import check_times
@@ -110,6 +111,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
+    @called_as(FETCH)
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         self._check_range(key, key_to, partition)
         return super().fetch(key, key_to, partition=partition)

@@ -217,6 +217,7 @@ class Page:
             "leftOut": [shorten(name) for name in self._engine["leftOut"]],
             "keys": [self._label(code) for code in self._places],
             "whole": None if self.sample.is_whole else self._whole_counts(),
+            "unusable": self._run.metrics()["records-dropped"] - int((self._trace.decision == LATE).sum()),
             "cut": None if cut is None else {"key": self._places[cut], "words": self._cut_words(cut)},
             "firstKey": self._places.get(self._eventful),
             "zone": zone_named(self._trace),

@@ -35,6 +35,7 @@ def test_a_run_says_why_it_lost_so_many(name: str, trace: bool) -> None:
     assert CAUSES[name] in said
     assert said in repr(run) and escape_html(said) in run._repr_html_()
     assert f"{len(SHAPES[name]()):,} records" in said
+    assert not trace or sk.audit(plan_of_shape(), SHAPES[name](), sk.Deployment()).words()[-1] == said
 
 
 @pytest.mark.thorough

@@ -203,6 +203,11 @@ def test_the_answer_is_a_call_that_is_right() -> None:
     told = r"^Run\.table cannot be called like this; got too many positional arguments; run\.table\(\)$"
     with pytest.raises(InvalidArgument, match=told):
         run.table("ada")  # type: ignore[call-arg]
+    store: Any = sk.open_store("memory", "of-sessions", of="sessions")
+    with pytest.raises(InvalidArgument, match=r'; store\.fetch\("ada"\), or store\.find_sessions\("ada", "2026'):
+        store.fetch("ada", "2026-03-02", "2026-03-03")
+    with pytest.raises(InvalidArgument, match=r"store\.backward_fetch\(key, partition=0\)$"):
+        store.backward_fetch("ada", "2026-03-02", "2026-03-03")
     with pytest.raises(InvalidArgument, match=r"run\.dropped\(missing_grace=True\)$"):
         run.dropped(grace=True)  # type: ignore[call-arg]
     with sk.open_store("memory", "clicks") as store, pytest.raises(InvalidArgument, match=r"store\.put\(key, "):

@@ -233,6 +233,7 @@ class WhatIf {
     if (noun === "session") tiles.push(tile(number(now.merges), now.merges === 1 ? "merge" : "merges", "times a record joined two", "merges"));
     tiles.push(tile(number(now.dropped), "dropped", share, "dropped", now.dropped || whole?.dropped ? "bad" : ""));
     if (now.partly || before.partly || whole?.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", "partly"));
+    if (this.data.unusable) tiles.push(tile(number(this.data.unusable), "unusable", "dropped: no key, no time or no value"));
     tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, "kept"));
     const change = this.done.lag - closeLag(this.asRun);
     const wait = tile(showDuration(this.done.lag), "until final", `after ${end}, in stream time`);
