@@ -149,7 +149,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         InvalidArgument: no values, no such parameter, more than 10,000 cells, or a streaming DataFrame.
     Example:
         >>> sk.sweep(waves, flights, grace=[0, "30m", "1h"])
-        Sweep: 3 grace; dropped 1.98% to 5.97%; 200 to 749 sessions stay apart from one of their key
+        Sweep: 3 grace; dropped as late 1.98% to 5.97%; 200 to 749 sessions stay apart from one of their key
     """
     plan, data = plan_and_data(plan, data, "sweep")
     windows = {name: _several(name, each) for name, each in values.items()}
