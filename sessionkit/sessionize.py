@@ -14,7 +14,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.inputs.opened import open_whole
-from sessionkit.records.order import SORT, WITHOUT_OFFSET
+from sessionkit.records.order import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
 from sessionkit.views.assignment import assigned, beside, with_timestamps
 from sessionkit.windows.session import SessionWindows
@@ -149,4 +149,4 @@ def _of_rows(remark: str) -> str:
     """A remark on the order of records, with the way that is the nearest here."""
     for sort in (SORT.format(""), SORT.format(WITHOUT_OFFSET)):
         remark = remark.replace(sort, "Without a grace any order of the rows will do.")
-    return remark.replace(" in group_by_key", "")
+    return remark.removesuffix(TIES).replace(" in group_by_key", "")

@@ -21,29 +21,19 @@ SHAPES: dict[str, Callable[[], pd.DataFrame]] = {}
 # What is to be said of each shape that loses records under a gap of 30 minutes without a grace; the others lose none,
 # or for no other reason than that records come late.
 CAUSES = {
-    "sorted_by_key": "stand one after another",
-    "projects_appended": "stand one after another",
+    "sorted_by_key": "stand one after another", "projects_appended": "stand one after another",
     "histories_appended": "histories stand one behind the other",
-    "hourly_files": "histories stand one behind the other",
-    "newest_first": "the newest row stands first",
-    "one_record_ahead": "ahead of",
-    "few_records_ahead": "ahead of",
-    "one_clock_ahead": "the clock of key",
+    "hourly_files": "histories stand one behind the other", "newest_first": "the newest row stands first",
+    "one_record_ahead": "ahead of", "few_records_ahead": "ahead of", "one_clock_ahead": "the clock of key",
     "rare_clock_ahead": "records of key device 4 lie some 1 d ahead of those around them",
-    "sources_mixed": "are mixed in one stream",
-    "servers_mixed": "seem to be mixed in one stream",
-    "shuffled": "rows stand in no order of time",
-    "robot_first": "the 201 keys stand one after another",
+    "sources_mixed": "are mixed in one stream", "servers_mixed": "seem to be mixed in one stream",
+    "shuffled": "rows stand in no order of time", "robot_first": "the 201 keys stand one after another",
     "one_part_shuffled": "a stretch of rows in no order of time begins at record ",
-}
+}  # fmt: skip
 HONEST = (
-    "late_now_and_then",
-    "late_at_random",
-    "late_in_a_rush",
-    "project_history",
-    "rebased_commits",
+    "late_now_and_then", "late_at_random", "late_in_a_rush", "late_by_a_retry", "project_history", "rebased_commits",
     "offline_devices",
-)
+)  # fmt: skip
 
 
 def plan_of_shape(grace: Any = "0s", *, gap: Any = "30m", **source: Any) -> sk.Plan:
@@ -203,12 +193,14 @@ def sources_mixed() -> pd.DataFrame:
 
 @shape
 def servers_mixed() -> pd.DataFrame:
-    """Two servers, of which one writes its times two hours behind; the same users visit both."""
+    """Two servers, each in order, of which one is heard of three to six hours later; the same users visit both."""
     rng = np.random.default_rng(22)
-    at = START + np.cumsum(rng.exponential(20 * SECOND, 9_000)).astype(np.int64)
+    at = START + np.cumsum(rng.exponential(2 * MINUTE, 9_000)).astype(np.int64)
     source = (rng.random(9_000) < 0.4).astype(int)
     user = [f"user {number}" for number in rng.integers(0, 30, 9_000)]
-    return records(user, at - 2 * HOUR * source).assign(source=source)
+    heard = at + np.where(source, 2 * HOUR + rng.exponential(HOUR, 9_000), 0).astype(np.int64)
+    heard[source == 1] = np.maximum.accumulate(heard[source == 1])
+    return records(user, at).assign(source=source).iloc[np.argsort(heard, kind="stable")].reset_index(drop=True)
 
 
 # ---- late for honest reasons
@@ -222,6 +214,17 @@ def late_now_and_then() -> pd.DataFrame:
     late = np.where(rng.random(len(at)) < 0.03, rng.integers(HOUR, 6 * HOUR, len(at)), 0)
     frame = records(user, at)
     return frame.iloc[np.argsort(np.asarray(at) + late, kind="stable")].reset_index(drop=True)
+
+
+@shape
+def late_by_a_retry() -> pd.DataFrame:
+    """A fifth of the records comes at a second try, one to two and a half hours later."""
+    rng = np.random.default_rng(26)
+    at = START + np.cumsum(rng.exponential(20 * SECOND, 9_000)).astype(np.int64)
+    order = np.argsort(
+        at + np.where(rng.random(9_000) < 0.2, rng.integers(HOUR, 5 * HOUR // 2, 9_000), 0), kind="stable"
+    )
+    return records([f"user {number}" for number in rng.integers(0, 30, 9_000)], at[order])
 
 
 @shape

@@ -217,7 +217,8 @@ def _plan(table: pa.Table, found: FileColumns) -> Plan:
     assert found.key is not None and found.time is not None
     unit, form = found.time.unit, found.time.format
     zone, _ = zone_for(table, found.time.name, found.timezone, form)
-    read: dict[str, Any] = {"unit": unit, "format": form, "timezone": zone, "on_bad_time": "drop"}
+    clocks = {"ambiguous": "earliest", "nonexistent": "earliest"}  # an hour either way changes no advice
+    read: dict[str, Any] = {"unit": unit, "format": form, "timezone": zone, "on_bad_time": "drop", **clocks}
     if lists_places(table.column_names):
         read |= {"partition": "partition", "offset": "offset"}
     return group_by_key(found.key.name, timestamp=found.time.name, **read)

@@ -29,6 +29,7 @@ LONG_BLOCK = 20  # late records on average in each of several histories
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
 SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
+TIES = " Rows of one time stay newest first, unless all rows are turned round before, as by df[::-1] in pandas."
 WITHOUT_OFFSET = ", without offset=,"
 SOURCES = (
     "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time. "
@@ -87,13 +88,18 @@ def _are_late(times: Longs, lag_ms: int, group: npt.NDArray[np.integer] | None =
     return times < newest - lag_ms
 
 
-def record_name(batch: RecordBatch, row: int) -> str:
-    """A record by its offset and key, in the middle of a sentence; where rows were sorted by time, by its row, too."""
-    partition = f"partition {batch.partitions[batch.partition[row]]}, " if len(batch.partitions) > 1 else ""
+def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
+    """A record by its offset, in the middle of a sentence; where rows were sorted by time, by its row, too.
+
+    `told` is what else is said of it, in brackets; without it, its key.
+    """
     key = batch.key_at(row)
-    place = "" if batch.row is None else f"row {batch.row[row]:,} of the data, "
     number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
-    return f"record {number} ({place}{partition}{'no key' if key is None else f'key {shorten(key)}'})"
+    place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
+    partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
+    told = told if told is not None else "no key" if key is None else f"key {shorten(key)}"
+    brackets = ", ".join(filter(None, (place, partition, told)))
+    return f"record {number} ({brackets})" if brackets else f"record {number}"
 
 
 def order_remarks(
@@ -215,10 +221,11 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     """Rows that stand newest first, key by key, history by history, or in no order, or whose texts have no year."""
     if turns := next((each for each in stream.batch.remarks if YEAR_TURNS in each), None):
         return Cause(YEAR_TURNS, turns)
+    way = SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET)
     steps, trend = np.diff(stream.times), _trend(stream.times)
     back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
     if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):
-        why = "the newest row stands first"
+        why, way = "the newest row stands first", way + (TIES if np.any(steps == 0) else "")
     elif _stands_key_by_key(stream):
         keys = np.count_nonzero(np.bincount(stream.keys))
         by = shorten(", ".join(stream.source.keys))
@@ -234,7 +241,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         why = f"a stretch of rows in no order of time begins at {record_name(stream.batch, int(stream.rows[at]))}"
     else:
         return None
-    return Cause(why, SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET), is_order=True)
+    return Cause(why, way, is_order=True)
 
 
 def _trend(times: Longs) -> float:
@@ -332,13 +339,15 @@ def _sources(stream: _Stream) -> Cause | None:
 
 
 def _two_clocks(stream: _Stream) -> Cause | None:
-    """Records that are all behind by nearly the same time, from the first to the last, with hardly any in between."""
+    """Records that are all behind by much the same time, from the first to the last, with hardly any in between."""
     behind = np.maximum.accumulate(stream.times) - stream.times
     low, usual, high = np.percentile(behind[stream.late], (10, 50, 90))
     places = np.flatnonzero(stream.late)
     between = np.count_nonzero((behind > low / 3) & (behind < 0.9 * low))
     is_always = np.bincount(4 * places // len(behind), minlength=4).min() * FEWEST_BEHIND >= len(behind) / 4
-    if high > 1.5 * low or 10 * between > len(places) or not is_always:
+    of_one_source = np.count_nonzero(_are_late(stream.times[places], int(low) // 10))
+    most = 2.2 if 10 * of_one_source <= len(places) else 1.5  # in order by themselves, they are a source
+    if high > most * low or 10 * between > len(places) or not is_always:
         return None
     why = f"{plural(len(places), 'record')} lie some {about(int(usual))} behind those around them, from first to last: "
     return Cause(f"{why}two sources, or two clocks, seem to be mixed in one stream", SOURCES)

@@ -156,13 +156,13 @@ def short_reason(trace: SessionTrace, windows: SessionKind, index: int) -> str:
     return f"{name}, {at}, {decision_in_words(trace, windows, index)}{late}"
 
 
-def record_name(trace: Trace, index: int) -> str:
-    """The record by its offset and key, as a sentence begins; or what moved stream time without a record."""
+def record_name(trace: Trace, index: int, told: str | None = None) -> str:
+    """The record by its offset and key, or with what is `told` of it; or what moved stream time without a record."""
     batch = trace.batch
     if trace.decision[index] == IDLE:
         number, offset = batch.partitions[batch.partition[index]], batch.offset[index]
         return f"The rule for idle partitions ({idle_rule(batch)}, in partition {number} after offset {offset})"
-    return f"R{name_of_record(batch, index)[1:]}"
+    return f"R{name_of_record(batch, index, told)[1:]}"
 
 
 def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import ADDED, COPIED, IDLE
+from sessionkit.base.decisions import ADDED, COPIED
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import UnknownRecord, problem, shorten
@@ -33,7 +33,8 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     size += " and what it held before this run" if row < columns.loaded_count else ""
     words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {size}."]
     if row >= columns.loaded_count:
-        words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
+        opened = (trace.batch.partition == columns.partition[row]) & (trace.batch.offset == columns.opened_by[row])
+        words.append(f"It was opened by {lower_first(record_name(trace, int(opened.argmax()), ''))}.")
     words += HISTORY[type(trace)](trace, windows, row, at)
     closed_by = int(trace.closed_by[row])
     words.append(_closed(trace, windows, row, closed_by, at) if closed_by >= 0 else _open(trace, windows, row, at))
@@ -63,13 +64,10 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
     return int(rows[-1])
 
 
-def _where(trace: Trace, row: int, then: str = "") -> str:
-    """The partition of a window, where there are several: an offset is known only with it. In brackets or `then`."""
+def _where(trace: Trace, row: int) -> str:
+    """The partition of a window in brackets, where there are several: an offset is known only with it."""
     numbers = trace.batch.partitions
-    if len(numbers) <= 1:
-        return ""
-    partition = f"partition {numbers[trace.window_columns.partition[row]]}"
-    return partition + then if then else f" ({partition})"
+    return f" (partition {numbers[trace.window_columns.partition[row]]})" if len(numbers) > 1 else ""
 
 
 def _merged(trace: SessionTrace, windows: SessionKind, row: int, at: Callable[[int], str]) -> list[str]:
@@ -77,7 +75,7 @@ def _merged(trace: SessionTrace, windows: SessionKind, row: int, at: Callable[[i
     bridges, said = trace.merges.at[trace.ended_in[trace.merges.into] == row], []
     if len(bridges):
         became = plural(len(bridges) + 1, "session")
-        said = [f"It is {became} that became one, by {_named(trace, row, bridges, at)}."]
+        said = [f"It is {became} that became one, by {_named(trace, bridges, at)}."]
     return [*said, *_longest_pause(trace, windows, row, at)]
 
 
@@ -94,16 +92,15 @@ def _copied(trace: WindowTrace, windows: WindowKind, row: int, at: Callable[[int
     held = trace.records_in(row)
     early = held[trace.batch.timestamp_ms[held] < start_ms[row]]
     if len(early):
-        named = _named(trace, row, early, at)
+        named = _named(trace, early, at)
         words.append(f"That brought {named} along, from before its start: Kafka Streams copies a window whole.")
     return words
 
 
-def _named(trace: Trace, row: int, records: npt.NDArray[np.int64], at: Callable[[int], str]) -> str:
+def _named(trace: Trace, records: npt.NDArray[np.int64], at: Callable[[int], str]) -> str:
     """The first of these records of a window, with their times."""
-    batch, where = trace.batch, _where(trace, row, ", ")
-    first = records[:NAMED_RECORDS].tolist()
-    named = ", ".join(f"record {batch.offset[i]} ({where}at {at(int(batch.timestamp_ms[i]))})" for i in first)
+    first, times = records[:NAMED_RECORDS].tolist(), trace.batch.timestamp_ms
+    named = ", ".join(lower_first(record_name(trace, i, f"at {at(int(times[i]))}")) for i in first)
     return named + (f" and {len(records) - len(first):,} more" if len(records) > len(first) else "")
 
 
@@ -154,8 +151,7 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
         mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
         behind = trace.batch.count_after(mover, int(mine[-1]))
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
-        is_idle, name = trace.decision[mover] == IDLE, f"Record {trace.batch.offset[mover]}{_where(trace, row)}"
-        since = f" {record_name(trace, mover) if is_idle else name} was the last to move it{later}."
+        since = f" {record_name(trace, mover, '')} was the last to move it{later}."
     moves = "Only records of its partition move stream time: without one the window stays open for ever."
     if trace.batch.idle is not None:
         moves = (

@@ -120,16 +120,11 @@ def test_every_option(calls: list[Report], tmp_path: Path) -> None:
     assert call.out == tmp_path / "results" and call.overwrite and call.file_format == "parquet"
 
 
-@pytest.mark.parametrize(
-    ("options", "keys"),
-    [
-        (["--key", "user"], '"user"'),
-        (["--key", "user,site"], '"user", "site"'),
-        (["--key", " user , site ,"], '"user", "site"'),
-        (["--key", "user,site", "--sep", "/"], '"user", "site"'),
-        (["--key", "user", "--sep", "/"], '"user"'),  # one key is never joined
-    ],
-)
+@pytest.mark.parametrize(("options", "keys"), [
+    (["--key", "user"], '"user"'), (["--key", "user,site"], '"user", "site"'),
+    (["--key", " user , site ,"], '"user", "site"'), (["--key", "user,site", "--sep", "/"], '"user", "site"'),
+    (["--key", "user", "--sep", "/"], '"user"'),  # one key is never joined
+])  # fmt: skip
 def test_lists_of_keys(calls: list[Report], tmp_path: Path, options: list[str], keys: str) -> None:
     plan = asked(calls, parquet(tmp_path, **PLACES), *options, *TIMES).plan
     assert plan.code()[0].startswith(f"sk.group_by_key({keys}, timestamp=")
@@ -319,15 +314,11 @@ def test_files_that_cannot_be_read(
     assert line.startswith(telling.format(folder=tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "telling"),
-    [
-        (["report"], "Missing argument 'FILE'; sessionkit report --help shows what is possible"),
-        (["report", "a.csv"], "Missing option '--key'"),
-        (["paint"], "No such command 'paint'"),
-        (["info", "a.csv", "--key", "user"], "No such option: --key"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "telling"), [
+    (["report"], "Missing argument 'FILE'; sessionkit report --help shows what is possible"),
+    (["report", "a.csv"], "Missing option '--key'"), (["paint"], "No such command 'paint'"),
+    (["info", "a.csv", "--key", "user"], "No such option: --key"),
+])  # fmt: skip
 def test_what_is_no_command(arguments: list[str], telling: str, capsys: Capture) -> None:
     assert refused(capsys, *arguments).startswith(telling)
 

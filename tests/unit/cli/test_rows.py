@@ -82,15 +82,12 @@ def test_a_file_that_appears_meanwhile_is_kept(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clicks.csv", "sessions.csv"]
 
 
-@pytest.mark.parametrize(
-    ("out", "options", "telling"),
-    [
-        ("sessions.xlsx", [], "--out names a file of an unknown kind"),
-        ("gone/sessions.csv", [], "the file cannot be written"),
-        ("sessions.csv", ["--unit", "weeks"], "unit must be a known choice"),
-        ("sessions.csv", ["--partition", "nowhere"], "column 'nowhere' is not in"),
-    ],
-)
+@pytest.mark.parametrize(("out", "options", "telling"), [
+    ("sessions.xlsx", [], "--out names a file of an unknown kind"),
+    ("gone/sessions.csv", [], "the file cannot be written"),
+    ("sessions.csv", ["--unit", "weeks"], "unit must be a known choice"),
+    ("sessions.csv", ["--partition", "nowhere"], "column 'nowhere' is not in"),
+])  # fmt: skip
 def test_a_failure_leaves_nothing(tmp_path: Path, capsys: Capture, out: str, options: list[str], telling: str) -> None:
     file = write_clicks(tmp_path)
     said = refused(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", "--out", tmp_path / out, *options)

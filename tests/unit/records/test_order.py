@@ -44,6 +44,16 @@ def test_newest_first_rows_are_sorted_by_timestamp() -> None:
     assert plan(sort="timestamp").run(newest_first()[::-1]).remarks() == []
 
 
+def test_newest_first_rows_of_one_time_are_turned_round_before_they_are_sorted() -> None:
+    frame = newest_first()
+    frame["at"] -= frame["at"] % 7_200
+    (said,) = plan().run(frame).remarks()
+    turn = "Rows of one time stay newest first, unless all rows are turned round before, as by df[::-1] in pandas."
+    assert said == f"{REMARK} {turn}".replace("199", "198")
+    pages = plan(sort="timestamp").run(frame[::-1]).table()["pages"]
+    assert np.concatenate(pages.tolist()).tolist() == [*range(199, -1, -1)]
+
+
 def test_a_record_of_rows_sorted_by_time_is_named_by_its_place_in_time_and_its_row() -> None:
     frame = newest_first(5_000)
     run = plan(sort="timestamp").run(frame)

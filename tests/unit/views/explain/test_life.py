@@ -62,21 +62,14 @@ def test_why_a_session_is_open() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("windows", "said"),
-    [
-        (sk.TimeWindows(size="10m", grace="5m"), "It closed once stream time reached 15 min (its end + grace 5 min)"),
-        (
-            sk.SlidingWindows(time_difference="10m", grace="5m"),
-            "It closed once stream time reached 15 min 1 ms (past its end + grace 5 min)",
-        ),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("windows", "said"), [
+    (sk.TimeWindows(size="10m", grace="5m"), "15 min (its end + grace 5 min)"),
+    (sk.SlidingWindows(time_difference="10m", grace="5m"), "15 min 1 ms (past its end + grace 5 min)"),
+], ids=repr)  # fmt: skip
 def test_windows_of_one_length(windows: Any, said: str) -> None:
     text = run([("ada", 1), ("ada", 2), ("bob", 40)], windows).explain(key="ada", window_start=0)
     assert text.startswith("Window of key ada, 0 s to 10 min: 2 records. It was opened by record 0. ")
-    assert said in text
+    assert f"It closed once stream time reached {said}" in text
     assert text.endswith("record 2 (key bob) moved it to 40 min.")
 
 
@@ -142,3 +135,13 @@ def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
         "(past its end + gap 5 min + grace 10 min): record 3 (partition 3, key a) moved it to 24 min."
     )
     assert "Record 0 (partition 4) was the last to move it" in done.explain(key="b", window_start=0)
+
+
+def test_records_of_rows_sorted_by_time_are_named_with_their_rows() -> None:
+    """The opener, bridges and movers of stream time were named by their places in time alone, as if by their rows."""
+    frame = pd.DataFrame({"key": ["b", "a", "a"], "at": [9 * MINUTE, 4 * MINUTE, MINUTE]})
+    sliding = sk.SlidingWindows(time_difference="5m", grace="10m")
+    done = group_in_ms("key", sort="timestamp").windowed_by(sliding).count().run(frame)
+    text = done.explain(key="a", window_start=MINUTE + 1)
+    assert "It was opened by record 1 in order of time (row 1 of the data). " in text
+    assert "Record 2 in order of time (row 0 of the data) was the last to move it" in text

@@ -94,15 +94,11 @@ def test_words_of_hopping_windows(hopping: sk.Run, offset: int, words: str) -> N
     assert told._repr_html_().startswith('<div class="mathjax_ignore tex2jax_ignore"><p>Record ')
 
 
-@pytest.mark.parametrize(
-    ("advance", "said", "made"),
-    [
-        ("10m", "2 windows: 10 min to 30 min and 20 min to 40 min", "all of them"),
-        ("7m", "3 windows: 7 min to 27 min, 14 min to 34 min and 21 min to 41 min", "all of them"),
-        ("5m", "4 windows: 10 min to 30 min, …, 25 min to 45 min", "all of them"),
-        ("20m", "1 window: 20 min to 40 min", "it"),
-    ],
-)
+@pytest.mark.parametrize(("advance", "said", "made"), [
+    ("10m", "2 windows: 10 min to 30 min and 20 min to 40 min", "all of them"),
+    ("7m", "3 windows: 7 min to 27 min, 14 min to 34 min and 21 min to 41 min", "all of them"),
+    ("5m", "4 windows: 10 min to 30 min, …, 25 min to 45 min", "all of them"), ("20m", "1 window: 20 min to 40 min", "it"),
+])  # fmt: skip
 def test_up_to_three_windows_are_named(advance: str, said: str, made: str) -> None:
     windows = sk.TimeWindows(size="20m", advance=advance, grace="0s")
     told = run_of(windows, [("ada", 25)]).explain(offset=0)
