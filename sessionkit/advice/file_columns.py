@@ -31,7 +31,7 @@ _OF_A_TIME = re.compile(
     r"time|date|stamp|start|end(ed)?($|_)|seen|(^|[_.]|(?-i:[a-z](?=[A-Z])))(at|ts|on)$", re.I
 )  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
-_OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
+_OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)(loaded|kafka|broker|(log)?append)", re.I)
 _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
@@ -70,6 +70,7 @@ class FileColumns:
     key: Column | None
     time: Column | None
     timezone: str | None = None  # of times without one, if it was given
+    places: dict[str, Any] = dataclasses.field(default_factory=dict)  # options that say where records stand
 
     @property
     def arrivals(self) -> list[str]:
@@ -94,13 +95,20 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
         if texts and all(map(_OF_A_CLOCK.match, texts)):
             why = f"days; the texts in {rest.name} begin with the time of day"
             columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
+    numbers = {name.lower(): at for at, name in enumerate(table.column_names) if pa.types.is_integer(table[name].type)}
+    starts = [name.removesuffix("partition") for name in numbers if re.fullmatch("(.*[_.])?partition", name)]
+    start = next((each for each in starts if f"{each}offset" in numbers), None)
+    places = {} if start is None else {place: numbers[start + place] for place in ("partition", "offset")}
+    for place, at in places.items():
+        columns[at] = dataclasses.replace(columns[at], could_be=place, why="where each record stands")
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
         keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
         columns[columns.index(alone)] = keys[0]
     key, time = min(keys, key=_rank_of_key, default=None), min(times, key=_rank_of_time, default=None)
-    return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone)
+    named = {place: columns[at].name for place, at in places.items()}
+    return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone, places=named)
 
 
 def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:

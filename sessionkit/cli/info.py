@@ -6,11 +6,12 @@ import dataclasses
 import json
 import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.text import literal, percent, plural
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import lists_places, zone_for
+from sessionkit.cli.opening import zone_for
 from sessionkit.cli.saying import say, with_options
 from sessionkit.errors import SessionkitError, shorten
 
@@ -50,7 +51,9 @@ def info(
     causes = [with_options(cause.words(None, lag))] if cause else []
     print(*_order(table, found), *causes, *_without_time(file, found, form), sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
-    words = ["--gap", gap, *(["--sort"] if cause and cause.is_order else [])]
+    places = found.places | ({"offset": None, "sort": True} if cause and cause.is_order else {})  # by time
+    named = [word for name in ("partition", "offset") if places.get(name) for word in (f"--{name}", places[name])]
+    words = [*named, "--gap", gap, *(["--sort"] if places.get("sort") else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
     if form["header"] == no_header:
         say("The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header.")
@@ -75,7 +78,7 @@ def _read(
     names = names_of(content) if content.kind == "CSV" else []
     # two columns of one name are refused, where they are names
     form["header"] = form["header"] and not (len(set(names)) < len(names) and any(map(is_a_value, names)))
-    table, remarks = read_file(file, None, (), types, **form)
+    table, remarks = read_file(file, None, (), types, timezone=zone, **form)
     if content.kind == "CSV":
         texts = [name for name in table.column_names if is_text_type(table[name].type)]
         if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
@@ -84,7 +87,7 @@ def _read(
     if content.kind == "CSV" and form["header"] and begins_with_a_record(table, found):
         form["header"] = False
         return _read(file, types, form, zone, format)
-    return table, remarks, found
+    return table, remarks, _placed(table, found)
 
 
 def _listed(found: FileColumns) -> list[str]:
@@ -219,9 +222,19 @@ def _plan(table: pa.Table, found: FileColumns) -> Plan:
     zone, _ = zone_for(table, found.time.name, found.timezone, form)
     clocks = {"ambiguous": "earliest", "nonexistent": "earliest"}  # an hour either way changes no advice
     read: dict[str, Any] = {"unit": unit, "format": form, "timezone": zone, "on_bad_time": "drop", **clocks}
-    if lists_places(table.column_names):
-        read |= {"partition": "partition", "offset": "offset"}
-    return group_by_key(found.key.name, timestamp=found.time.name, **read)
+    return group_by_key(found.key.name, timestamp=found.time.name, **read, **found.places)
+
+
+def _placed(table: pa.Table, found: FileColumns) -> FileColumns:
+    """What was found, with those of the options for partition and offset with which the records can be read."""
+    from sessionkit.advice.replay import Replay
+
+    both = found.places if found.key is not None and found.time is not None else {}
+    for places in (both, both | {"sort": True}, {"partition": both["partition"]}) if both else ():
+        with suppress(SessionkitError):
+            Replay.of(_plan(table, placed := dataclasses.replace(found, places=places)), table)
+            return placed
+    return dataclasses.replace(found, places={})
 
 
 def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:

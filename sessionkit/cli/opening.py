@@ -39,7 +39,7 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
         check_columns(schema.names, columns_for(schema.names, named))
         places = [name for name in ("partition", "offset") if lists_places(schema.names)]
         columns = list(dict.fromkeys([*named, *places]))
-    read = read_file(reading.file, columns, reading.keys, **reading.text)
+    read = read_file(reading.file, columns, reading.keys, timezone=reading.timezone, **reading.text)
     way = perhaps(read.table, named).removeprefix(", ")
     check_columns(read.table.column_names, columns_for(read.table.column_names, named), way)
     table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
@@ -77,13 +77,15 @@ def zone_for(
     """The zone to read times in, UTC where neither an option nor the column names one, and what to say about them."""
     from sessionkit.records.inputs.nested import root_of, with_fields
     from sessionkit.records.row_names import row_name
+    from sessionkit.records.source import Source
     from sessionkit.records.times import without_zone
 
     remarks: list[str] = []
     if root_of(table.column_names, timestamp) not in table.column_names:
         return given, []
     column, what = with_fields(table, [timestamp])[timestamp], shorten(repr(timestamp))
-    count, of, row = without_zone(column, timestamp, format, remarks)
+    source = Source(keys=("key",), timestamp=timestamp, timezone=given, on_bad_time="drop", format=format)
+    count, of, row = without_zone(column, source, remarks)
     if given is not None or not count:
         return given, remarks
     read = f"The times in {what} have no zone and are read as UTC"

@@ -144,7 +144,7 @@ def sessionize(
     with steps(3) as step:
         step("reading the rows")
         by, at = list(reading.keys), reading.timestamp
-        table, remarks = read_file(reading.file, None, by, **reading.text)
+        table, remarks = read_file(reading.file, None, by, timezone=reading.timezone, **reading.text)
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
         with warnings.catch_warnings(record=True) as warned:

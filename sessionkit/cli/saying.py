@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 _AS_OPTIONS = (
     (re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?'), r"--types \1=\2"),
-    (re.compile(r'sort="timestamp" in group_by_key, without offset=,'), "--sort, without --partition and --offset,"),
+    (re.compile(r'sort="timestamp" in group_by_key, without offset=,'), "--sort, with --partition alone,"),
     (re.compile(r'sort="timestamp" in group_by_key'), "--sort"),
-    (re.compile(r"\b(partition|timezone)= in group_by_key"), r"--\1"),
+    (re.compile(r"\b(partition|timezone)=(?: in group_by_key)?(?= )"), r"--\1"),
     (re.compile(r'on_bad_time="(\w+)"'), r"--on-bad-time \1"),
     (re.compile(r'(ambiguous|nonexistent)="(\w+)" or "(\w+)"'), r"--\1 \2 or --\1 \3"),
     (re.compile(r'(ambiguous|nonexistent)="(\w+)"'), r"--\1 \2"),
     (re.compile(r'separator="(.)"(?: in group_by_key)?'), r'--separator "\1"'),
-    (re.compile(r"header=False in group_by_key \(pandas: header=None\)"), "--no-header"),
+    (re.compile(r"header=False(?: in group_by_key)? \(pandas: header=None\)"), "--no-header"),
     (re.compile(r'\bformat=(?=")'), "--time-format "),
     (re.compile(r"\bformat= "), "--time-format "),
     (re.compile(r"^format must"), "--time-format must"),

@@ -75,6 +75,8 @@ def of_text(
     text = column.cast(pa.large_string())
     nothing = pa.scalar(None, text.type)
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
+    if remarks is not None and source.timezone is None:
+        remarks += shown_in_utc("\n".join(some_of(pc.drop_null(text))))
     is_number = source.unit and pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")
     if source.unit is not None and (pc.mean(is_number).as_py() or 0) > 0.5:  # the others are marks such as "-"
         _check(text, is_number, source, "numbers as in other rows")
@@ -87,8 +89,6 @@ def of_text(
                 times = text.cast(kind)
             except pa.ArrowInvalid:
                 continue
-            if kind.tz and remarks is not None:
-                remarks += shown_in_utc(next(str(each) for each in text if each.is_valid))
             return (times, None) if kind.tz else (None, times)
     written, is_time = text, pc.match_substring_regex(text, _TIME)
     if pc.all(is_time).as_py() is False:
@@ -206,12 +206,10 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
 
 
 def shown_in_utc(text: str) -> list[str]:
-    """The remark that times with an offset are shown in UTC, for a text or line with such a time; else none."""
-    offset = re.search(rf"[Tt ]{_CLOCK}({_OFFSET})(?![\d-])", text)
-    if offset is None or not offset[1].strip("+-0:"):
-        return []
-    zone = "unless timezone= in group_by_key names another zone."
-    return [f"Times with an offset, such as {offset[1]}, are shown in UTC {zone}"]
+    """The remark that times with an offset are shown in UTC, for text with such a time; else none."""
+    found = re.search(rf"\d[Tt: ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)? ?(?![+-][0:]+(?![\d:]))({_OFFSET})(?![\d-])", text)
+    zone = "unless timezone= names another zone."
+    return [f"Times with an offset, such as {found[1]}, are shown in UTC {zone}"] if found else []
 
 
 def without_word(name: str, texts: list[str]) -> str:

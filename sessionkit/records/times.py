@@ -85,14 +85,13 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> Longs:
     return arrival_ms
 
 
-def without_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks: list[str]) -> tuple[int, int, int]:
+def without_zone(column: pa.ChunkedArray, source: Source, remarks: list[str]) -> tuple[int, int, int]:
     """(number of times of a clock, or days, that have no zone; number of times; row of the first without a zone).
 
     `remarks` gets a sentence on each way of writing times that was recognised.
     """
     zoned, local = None, column
-    if is_text_type(column.type) or (format is not None and pa.types.is_integer(column.type)):
-        source = Source(keys=("key",), timestamp=name, on_bad_time="drop", format=format)
+    if is_text_type(column.type) or (source.format is not None and pa.types.is_integer(column.type)):
         zoned, local = of_text(column, source, remarks)
     elif not pa.types.is_date(column.type) and getattr(column.type, "tz", "") is not None:
         return 0, 0, 0

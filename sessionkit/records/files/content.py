@@ -47,14 +47,15 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Content:
     """Bytes that hold records.
 
-    `open` gives a path of this machine, a buffer, or an open binary file. `usual` is the separator that text of this
-    name has, `separator` the one that was said, and `header` is False where its first line is a record. `folders` are
-    the columns that the names of its folders give ("day=2024-07-01").
+    `name` is for messages, `path` for lines of code. `open` gives a path of this machine, a buffer, or an open binary
+    file. `usual` is the separator that text of this name has, `separator` the one that was said, and `header` is False
+    where its first line is a record. `folders` are the columns that the names of its folders give ("day=2024-07-01").
     """
 
     name: str
     kind: Kind
     open: Callable[[], str | pa.Buffer | IO[bytes]]
+    path: str = ""
     compression: str | None = None
     usual: str | None = None
     separator: str | None = None
@@ -80,29 +81,23 @@ class Content:
             return stream.read_buffer()
 
 
-def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tuple[Any, ...] = ()) -> Content:
+def content_of_file(name: str, path: str, open: Callable[[], str | IO[bytes]], folders: tuple[Any, ...]) -> Content:
     """Content of a file by its name; `InvalidArgument` for a kind that is not read."""
     endings = [ending.lower() for ending in PurePosixPath(name).suffixes]
     compression = _COMPRESSIONS.get(endings[-1]) if endings else None
     if endings and endings[-1] in _FRAMES_OF:
-        want = f"run the plan on {_FRAMES_OF[endings[-1]].format(literal(shorten(name)))}"
+        want = f"run the plan on {_FRAMES_OF[endings[-1]].format(literal(path))}"
         raise InvalidArgument(problem("the file is of a kind that is not read", shorten(name), want))
     ending = next((each for each in reversed(endings) if each in _KINDS), None)
     if ending is None:
-        want = f'a file of {TAKEN}, or open({literal(shorten(name))}, "rb") in Python; in a folder with others, a glob'
+        want = f'a file of {TAKEN}, or open({literal(path)}, "rb") in Python; in a folder with others, a glob'
         want += ' such as "clicks/*.parquet"'
         raise InvalidArgument(problem("the file is of an unknown kind", shorten(name), want))
-    return Content(
-        name=name,
-        kind=_KINDS[ending],
-        open=open,
-        compression=compression,
-        usual=_SEPARATORS.get(ending),
-        folders=folders,
-    )
+    kind, usual = _KINDS[ending], _SEPARATORS.get(ending)
+    return Content(name=name, kind=kind, open=open, path=path, compression=compression, usual=usual, folders=folders)
 
 
-def content_of_buffer(name: str, buffer: pa.Buffer) -> Content:
+def content_of_buffer(name: str, path: str, buffer: pa.Buffer) -> Content:
     """Content of a buffer, which may not be empty or a ZIP archive, by its first bytes; CSV if they tell nothing."""
     head = bytes(buffer[:8])
     compression = next((each for mark, each in _COMPRESSION_MARKS.items() if head.startswith(mark)), None)
@@ -112,7 +107,7 @@ def content_of_buffer(name: str, buffer: pa.Buffer) -> Content:
     if head.startswith(b"PK\x03\x04"):
         want = "pandas.read_excel(…) if it is an Excel file; unpack it otherwise"
         raise InvalidArgument(problem("a ZIP archive is not read", shorten(name), want))
-    content = Content(name=name, kind="CSV", open=lambda: buffer, compression=compression)
+    content = Content(name=name, kind="CSV", open=lambda: buffer, path=path, compression=compression)
     with content.stream() as stream:
         start = stream.read(4096)
     marked = next((kind for mark, kind in _KIND_MARKS.items() if start.startswith(mark)), None)

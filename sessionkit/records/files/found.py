@@ -90,7 +90,7 @@ def _no_such_file(path: str) -> InvalidArgument:
 
 def _local(path: str, root: str | None = None) -> Content:
     folders = () if root is None else _folder_columns(os.path.relpath(path, root or "."), os.sep)
-    return content_of_file(os.path.basename(path), lambda: path, folders)
+    return content_of_file(os.path.basename(path), path, lambda: path, folders)
 
 
 def _of_folder(path: str) -> Found:
@@ -172,6 +172,6 @@ def _remote_paths(system: Any, inside: str) -> list[str]:
 def _remote(system: Any, path: str, inside: str) -> Content:
     fixed = re.split(r"[*\[]", inside)
     root = inside if len(fixed) == 1 else fixed[0].rpartition("/")[0]
-    below = path.rpartition("/")[2] if path == inside else path.removeprefix(root)
+    folders = _folder_columns(path.rpartition("/")[2] if path == inside else path.removeprefix(root), "/")
     name = path.rpartition("/")[2].partition("?")[0]
-    return content_of_file(name, partial(system.open, path, "rb"), _folder_columns(below, "/"))
+    return content_of_file(name, system.unstrip_protocol(path), partial(system.open, path, "rb"), folders)

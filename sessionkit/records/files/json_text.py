@@ -116,7 +116,7 @@ def _refuse_a_frame(content: Content, row: Mapping[str, Any]) -> None:
     orient = "columns" if is_numbered[0] else "index" if is_numbered[1] else ""
     if orient := "split" if {"columns", "index", "data"} <= row.keys() else orient:
         got = f'one object, as df.to_json(orient="{orient}") of pandas writes a frame'
-        want = f'pandas.read_json({literal(content.name)}, orient="{orient}", dtype=False) for a plan to run on'
+        want = f'pandas.read_json({literal(content.path)}, orient="{orient}", dtype=False) for a plan to run on'
         raise InvalidData(problem(f"{shorten(content.name)} holds no records", got, want))
 
 

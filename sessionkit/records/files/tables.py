@@ -20,7 +20,6 @@ from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
 from sessionkit.records.files.text import (
     PARTED_BY,
-    first_lines,
     names_of,
     not_of_type,
     not_utf8,
@@ -33,7 +32,7 @@ from sessionkit.records.inputs.pandas_columns import which_of
 from sessionkit.records.time_text import shown_in_utc
 
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
-_HEAD = 2**20  # bytes, in which the columns of rows that are lines show
+_HEAD = 2**20  # bytes, in which the columns of rows that are lines show, and offsets
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _NOT_ONE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -63,6 +62,7 @@ def read_file(
     *,
     separator: str | None = None,
     header: bool = True,
+    timezone: str | None = None,
 ) -> FromFile:
     """`columns` of a file, or all of them; of a folder, a glob or a list of files in the order of their names.
 
@@ -72,7 +72,7 @@ def read_file(
         keys: the key columns: dictionaries if the file is Parquet, text if it is text.
         types: of columns of a text file, which has none of its own.
         milliseconds: columns of times of which nothing finer is wanted; they may then come as it.
-        separator, header: of a text file; None takes what its first lines show.
+        separator, header, timezone: those of the plan; a separator of None is the one that the first lines show.
     Raises:
         InvalidArgument: no such file, or one of a kind that is not read.
         MissingColumn: a column is not in a file.
@@ -104,9 +104,11 @@ def read_file(
         if field.name not in kinds and (is_untyped or field.name in in_folders)
         if not (pa.types.is_string(field.type) or pa.types.is_nested(field.type))
     }
-    last_line = first_lines(contents[0])[-1].decode(errors="replace") if contents[0].kind == "CSV" else ""
-    remarks = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]
-    return FromFile(table, [*found.remarks, *remarks])
+    remarks = [*found.remarks, *_separated(contents[0]), *_remarks(found, guessed)]
+    if timezone is None and contents[0].kind == "CSV" and any(getattr(kind, "tz", None) for kind in guessed.values()):
+        with contents[0].stream() as stream:
+            remarks += shown_in_utc(stream.read(_HEAD).decode(errors="replace"))
+    return FromFile(table, remarks)
 
 
 def first_rows(path: str | os.PathLike[str]) -> pa.Table:

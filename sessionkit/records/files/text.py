@@ -97,7 +97,7 @@ def way_of_a_log(content: Content) -> str:
     """The line of pandas that parts the times at the beginning of lines from the rest; "" if no time is there."""
     lines = [line.decode(errors="replace") for line in first_lines(content)]
     if all(re.match(_CHAT, line) for line in lines):
-        parts = f'pandas.Series([*open({literal(content.name)}, encoding="utf-8")]).str.extract('
+        parts = f'pandas.Series([*open({literal(content.path)}, encoding="utf-8")]).str.extract('
         way = f'df = {parts}r"{_CHAT}(?P<key>[^:]+): (?P<rest>.*)").dropna()'
         return f'this is a chat or a log whose lines begin with a time and a name: {way}; "key" is the name'
     found = [_LOG.match(line) for line in lines]
@@ -105,7 +105,7 @@ def way_of_a_log(content: Content) -> str:
         return ""
     start, end = found[0].span(1)
     parts = f'colspecs=[({start}, {end}), ({found[0].end()}, None)], names=["at", "rest"]'
-    way = f"df = pandas.read_fwf({literal(content.name)}, {parts})"
+    way = f"df = pandas.read_fwf({literal(content.path)}, {parts})"
     return f'this is a log whose lines begin with a time: {way}; df["key"] = df["rest"].str.split().str[0] is a key'
 
 
@@ -117,7 +117,7 @@ def _past_lines_above(content: Content) -> str:
     found = [each for each in content.separator or _SEPARATORS if names.count(each) == row.count(each) > 0]
     if not above or not found or any(map(is_a_value, names.split(found[0]))):
         return ""
-    way = f"pandas.read_csv({literal(content.name)}, sep={literal(found[0])}, skiprows={above})"
+    way = f"pandas.read_csv({literal(content.path)}, sep={literal(found[0])}, skiprows={above})"
     return f"the names seem to stand in line {above + 1}: {way}"
 
 
@@ -211,7 +211,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
         return not_of_type(shorten(content.name), error)
     want = way_of_a_log(content) or _past_lines_above(content) or seems_parted(content)
     if not want and re.search(rb'\\"', content.whole()):
-        want = f"pandas.read_csv({literal(content.name)}, escapechar='\\\\'), as quotes within quotes are written \\\""
+        want = f"pandas.read_csv({literal(content.path)}, escapechar='\\\\'), as quotes within quotes are written \\\""
     found = [each for each in _SEPARATORS if each.encode() in first_lines(content)[0] and each != separator_of(content)]
     other = f"separator= if its fields are parted by {' or '.join(PARTED_BY[each] for each in found)}, or "
     want = want or f"{other if found else ''}check that {content.name} is complete"

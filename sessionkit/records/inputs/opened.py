@@ -148,7 +148,8 @@ def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
 def _from_files(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
     from sessionkit.records.files.tables import read_file
 
-    table, remarks = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
+    form = {**source.text_form, "timezone": source.timezone}
+    table, remarks = read_file(data, wanted, source.keys, source.text_types, milliseconds, **form)
     return Opened(table=table, frame="pandas", original=table, remarks=tuple(remarks))
 
 
@@ -158,14 +159,14 @@ def _in_buffer(data: Any) -> Found:
     from sessionkit.records.files.found import Found
     from sessionkit.records.files.parquet import readable
 
-    path = getattr(data, "name", None)
-    name = os.path.basename(path) if isinstance(path, str) else "the buffer"
+    path = data.name if isinstance(getattr(data, "name", None), str) else "the buffer"
+    name = os.path.basename(path)
     raw = data.read()
     if not isinstance(raw, bytes):
         want = 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
         raise UnsupportedData(problem("an open file must give bytes", type(raw).__name__, want))
     with readable(name):
-        return Found([content_of_buffer(name, pa.py_buffer(raw))], name)
+        return Found([content_of_buffer(name, path, pa.py_buffer(raw))], name)
 
 
 def _arrow_table(data: Any) -> pa.Table:

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,9 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
     assert 'name one of these in the plan, or perhaps "by.{id}"' in said
 
 
-@pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
+@pytest.mark.parametrize(
+    "arrival", ["received_at", "arrival_time", "loadedAt", "kafka_ts", "broker_time", "log_append_ts"]
+)
 def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture, arrival: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},2024-07-01 00:0{n}:05,2024-07-01 00:0{n ^ 1}:00\n" for n in range(6))
     shown = printed(capsys, "info", write_clicks(tmp_path, f"user,{arrival},event_time\n{rows}"))
@@ -121,6 +124,26 @@ def test_the_event_time_comes_before_the_arrival(tmp_path: Path, capsys: Capture
     assert (
         f"The name of {arrival} seems to say when a record arrived, so event_time is taken for the event time." in shown
     )
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rows", "words"),
+    [
+        ("kafka_", range(6), ["--partition", "kafka_partition", "--offset", "kafka_offset"]),
+        ("", range(6), ["--partition", "partition", "--offset", "offset"]),
+        ("__", [0, 3, 2, 1, 4, 5], ["--partition", "__partition", "--offset", "__offset", "--sort"]),
+        ("", [0, 1, 2, 2, 3, 4], ["--partition", "partition"]), ("utc", range(6), []),  # one came twice; other names
+        ("", range(-40, 0), ["--partition", "partition", "--sort"]),  # the newest stands first
+    ],
+)  # fmt: skip
+def test_columns_of_partitions_and_offsets_are_proposed(
+    tmp_path: Path, capsys: Capture, prefix: str, rows: Iterable[int], words: list[str]
+) -> None:
+    lines = [f"{n % 2},{50 + n // 2},2024-07-01T00:{abs(n):02}:05Z,{'abc'[n // 2 % 3]}\n" for n in rows]
+    file = write_clicks(tmp_path, f"{prefix}partition,{prefix}offset,at,user\n{''.join(lines)}")
+    command = proposed(printed(capsys, "info", file), tmp_path / "out")
+    del command[(gap := command.index("--gap")) : gap + 2]
+    assert command[2:] == ["--key", "user", "--timestamp", "at", *words]
 
 
 @pytest.mark.parametrize(
@@ -289,9 +312,8 @@ def test_a_log_is_told_with_a_way_to_read_it(
     told = capsys.readouterr()
     said = told.out + told.err
     assert "a log whose lines begin with a time" in said and "complete" not in said
-    ((start, stop, rest),) = re.findall(r'colspecs=\[\((\d), (\d+)\), \((\d+), None\)\], names=\["at", "rest"\]', said)
-    assert int(stop) == end
-    frame = pd.read_fwf(file, colspecs=[(int(start), end), (int(rest), None)], names=["at", "rest"])
+    way = said.partition("df = ")[2].partition("; df[")[0]
+    frame = eval(way, {"pandas": pd})  # noqa: S307
     assert frame["at"].tolist() == [line.strip("[").split("]")[0][: end - line.count("[")] for line in lines]
     assert frame["rest"].tolist() == [
         line.strip().removeprefix(begin.format(n)).strip() for n, line in enumerate(lines)
@@ -308,7 +330,7 @@ def test_a_chat_is_told_with_a_way_to_read_it(tmp_path: Path, capsys: Capture, b
         said = "".join(capsys.readouterr())
         assert "--time-format" not in said and "Span" not in said
         way = re.findall(r"(df = .*\.dropna\(\))", said)[0]
-        exec(way.replace('"chat.txt"', "file"), names | {"file": file}, names)  # noqa: S102
+        exec(way, names, names)  # noqa: S102
         assert names["df"]["key"].tolist() == ["Anna B", "+49 151"] * 3
     names["df"].to_csv(file := tmp_path / "chat.csv", index=False)
     assert re.search("%d.%m.%y, %H:%M|Span: 2026-03-13 01:16", printed(capsys, "info", file))
@@ -356,6 +378,10 @@ def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys
     assert main(["sessionize", str(file), *columns]) == 0
     remark = "Times with an offset, such as +02:00, are shown in UTC unless --timezone names another zone."
     assert remark in capsys.readouterr().err
+    for command in (["info"], ["suggest", *columns], ["sessionize", *columns]):
+        for zone in ([], ["--timezone", "Europe/Berlin"]):
+            assert main([command[0], str(file), *command[1:], *zone]) == 0
+            assert capsys.readouterr().err.count(remark) == (not zone)
     assert main(["explain", str(file), *columns, "--window-key", "a", "--window-start", "2026-05-10 00:06:45"]) == 2
     said = capsys.readouterr().err
     assert "window_start 2026-05-10 00:06:45 (UTC); the nearest of this key starts at 2026-05-10 00:06:44" in said

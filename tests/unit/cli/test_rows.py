@@ -145,6 +145,7 @@ def test_what_was_recognised_is_said_once(tmp_path: Path, capsys: Capture) -> No
     shown = capsys.readouterr()
     assert "2017-11-29 05:58:55" in shown.out
     assert shown.err == (
+        "Times with an offset, such as +0100, are shown in UTC unless --timezone names another zone.\n"
         "column 'at' is read as %d/%b/%Y: '[29/Nov/2017:06:58:55 +0100]' is 2017-11-29T06:58:55 +0100 in ISO 8601; "
         "--time-format names another way\n"
     )

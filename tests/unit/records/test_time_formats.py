@@ -60,6 +60,30 @@ def test_what_can_be_meant_in_one_way_is_recognised_and_said(text: str, time: st
     assert "format=" in remark
 
 
+@pytest.mark.parametrize(
+    ("offset", "text", "form"),
+    [
+        ("+02:00", "2026-07-01T10:00:00+02:00", None), ("+02:00", "2026-07-01 10:00:00+02:00", None),
+        ("+0200", "2026-07-01 10:00:00.25 +0200", None), ("-0700", "[10/Oct/2000:13:55:36 -0700]", None),
+        ("-0500", "1/2/2024 10:00 -0500", "%d/%m/%Y %H:%M %z"),
+        ("+0200", "Wed Oct 10 20:19:24 +0200 2018", "%a %b %d %H:%M:%S %z %Y"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("field", ["{}", '"{}"', ""])
+def test_offsets_are_told_where_no_zone_is_named(tmp_path: Path, offset: str, text: str, form: str, field: str) -> None:
+    texts = ["", "", text.replace(offset, "+00:00" if ":" in offset else "+0000"), text, text]
+    file, said = tmp_path / "a.csv", f"Times with an offset, such as {offset}, are shown in UTC unless timezone= names "
+    file.write_text("user,at\n" + "".join(f"a,{field.format(each)}\n" for each in texts))
+    data = file if field else pd.DataFrame({"user": "a", "at": texts})
+    for zone in (None, "Europe/Berlin"):
+        plan = sk.group_by_key("user", timestamp="at", timezone=zone, on_bad_time="drop", format=form)
+        remarks = plan.windowed_by(WINDOWS).count().run(data).remarks()
+        assert [each for each in remarks if "offset" in each] == ([] if zone else [f"{said}another zone."])
+    with pytest.warns(UserWarning) as warned:
+        sk.sessionize(pd.DataFrame({"user": "a", "at": [text]}), "user", "at", "1h", format=form)
+    assert f"{said}another zone." in [str(each.message) for each in warned]
+
+
 def test_recognised_texts_may_differ_in_how_fine_they_are() -> None:
     texts = ["2015/01/01 01:00", "2015/01/02 01:00:05", "2015/01/03", "2015-01-04T00:00:00.5"]
     days = ["2015-01-01T01:00:00.000", "2015-01-02T01:00:05.000", "2015-01-03T00:00:00.000", "2015-01-04T00:00:00.500"]

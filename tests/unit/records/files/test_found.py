@@ -103,8 +103,10 @@ def test_a_mistake_gets_the_right_call(tmp_path: Path) -> None:
         tmp_path, {"clicks.csv": "user;at\nada;1;2\n", "clicks.xlsx": "x", "clicks.zip": "x", "clicks.dat": "x"}
     )
     refused(data / "clicks.csv", "got ['user;at']; pass separator=\";\" in group_by_key", ["at"])
-    refused(data / "clicks.xlsx", 'a kind that is not read; got clicks.xlsx; run the plan on pandas.read_excel("clicks')
-    refused(data / "clicks.zip", 'the plan on pandas.read_csv("clicks.zip") if one CSV file is in it; unpack others')
+    refused(data / "clicks.xlsx", f'not read; got clicks.xlsx; run the plan on pandas.read_excel("{data}/clicks.xlsx")')
+    refused(
+        data / "clicks.zip", f'plan on pandas.read_csv("{data}/clicks.zip") if one CSV file is in it; unpack others'
+    )
     refused(data / "clicks.dat", "the file is of an unknown kind; got clicks.dat; a file of Parquet, CSV, TSV, JSON")
     refused(data / "click.csv", "there is no such file; got", None)
     refused(data / "click.csv", 'perhaps "clicks.csv"?')
@@ -152,6 +154,8 @@ class _Bucket:
         assert detail
         return {name: {"size": len(raw)} for name, raw in self.files.items() if name.startswith(path)}
 
+    unstrip_protocol = "s3://{}".format
+
     def glob(self, path: str) -> list[str]:
         return [name for name in self.files if Path(name).match(path)]
 
@@ -167,7 +171,7 @@ def test_urls_are_read_through_fsspec(tmp_path: Path, monkeypatch: pytest.Monkey
     files = {
         "b/data/day=2/b.csv": ROWS.format(2).encode(),
         "b/data/day=1/a.csv": ROWS.format(1).encode(),
-        "b/data/_SUCCESS": b"",
+        **dict.fromkeys(("b/data/_SUCCESS", "b/y.xlsx"), b""),
         "b/x.parquet": (tmp_path / "x.parquet").read_bytes(),
     }
 
@@ -186,6 +190,7 @@ def test_urls_are_read_through_fsspec(tmp_path: Path, monkeypatch: pytest.Monkey
     assert read_file("s3://b/data/day=*/*.csv").table["day"].to_pylist() == [1, 2]
     assert times("s3://b/x.parquet") == [3]
     assert times(["s3://b/data/day=1/a.csv"]) == [1]
+    refused("s3://b/y.xlsx", 'got y.xlsx; run the plan on pandas.read_excel("s3://b/y.xlsx")')
     refused("s3://b/nowhere.csv", "there is no such file; got s3://b/nowhere.csv")
     refused("s3://denied/a.csv", "the URL s3://denied/a.csv cannot be read; got PermissionError: access denied")
     refused("gs://b/a.csv", "got gs://b/a.csv; pip install gcsfs, or the path of a file on this machine")

@@ -312,8 +312,8 @@ def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
     file = written(tmp_path, "user,at,text\n" + rows)
     with pytest.raises(InvalidData, match=r"cannot be read; .* as quotes within quotes are written") as refusal:
         plan().count().run(file)
-    assert repr("\\") in str(refusal.value)
-    assert pd.read_csv(file, escapechar="\\")["text"].tolist() == ["x", 'say "hi", and "ho"']
+    way = str(refusal.value).rpartition("; ")[2].partition(", as quotes")[0]
+    assert eval(way, {"pandas": pd})["text"].tolist() == ["x", 'say "hi", and "ho"']  # noqa: S307
 
 
 @pytest.mark.parametrize(
@@ -395,8 +395,7 @@ def test_lines_above_the_names_are_told_with_the_way(above: str, given: str | No
     file = written(tmp_path, f"{above}user;at;amount\na;1;2\nb;2;3\n")
     with pytest.raises(InvalidData) as refusal:
         plan(separator=given).run(file)
-    way = str(refusal.value).rpartition(": ")[2]
-    df = eval(way.replace('"clicks.csv"', "file"), {"pandas": pd, "file": file})  # noqa: S307
+    df = eval(str(refusal.value).rpartition(": ")[2], {"pandas": pd})  # noqa: S307
     assert df.to_dict("list") == {"user": ["a", "b"], "at": [1, 2], "amount": [2, 3]}
 
 
