@@ -272,13 +272,8 @@ plan.run(data, store=store);""",
     visit.wait_drawn()
     visit.page.get_by_role("button", name="keep as snapshot").click()
     for view in (
-        "many keys",
-        "what settings cost",
-        "who loses the most",
-        "compared with the snapshot",
-        "as code",
-        "one key",
-    ):
+        "many keys", "what settings cost", "who loses the most", "compared with the snapshot", "as code", "one key",
+    ):  # fmt: skip
         visit.page.get_by_role("tab", name=view, exact=True).click()
         visit.page.wait_for_timeout(700)
         assert visit.page.evaluate(RAN) == []

@@ -127,16 +127,11 @@ def test_a_store_is_a_context_and_then_closed(kind: str, of: str, tmp_path: Path
         assert times_of(store) == [("ada", 9)]
     assert repr(store) == f"{type(store).__name__}('clicks'): closed"
     calls: list[Any] = [
-        lambda: put(store, "ada", 9, 2),
-        lambda: store.fetch("ada", 0, 9) if of == "windows" else store.fetch("ada"),
-        lambda: list(store.all()),
-        lambda: store.snapshot(0),
-        lambda: store.partitions,
-        lambda: store.check_names(["n"]),
-        lambda: store.bind({}),
-        lambda: store.commit_snapshots({0: Snapshot(1, 2, 3)}),
-        store.restart_task,
-    ]
+        lambda: put(store, "ada", 9, 2), lambda: store.fetch("ada", 0, 9) if of == "windows" else store.fetch("ada"),
+        lambda: list(store.all()), lambda: store.snapshot(0), lambda: store.partitions,
+        lambda: store.check_names(["n"]), lambda: store.bind({}),
+        lambda: store.commit_snapshots({0: Snapshot(1, 2, 3)}), store.restart_task,
+    ]  # fmt: skip
     for call in calls:
         with pytest.raises(StoreClosed, match="store 'clicks' is closed"):
             call()

@@ -51,14 +51,9 @@ def draw(seed: int, index: int) -> Case:
     times = Times(rng, window, walks_segments=cell.store == "rocksdb" and cell.caching != "plain")
     count = _size(rng, times)
     case: Case = {
-        "id": f"{seed}/{index}",
-        "window": window,
-        "aggregation": _aggregation(rng, count),
-        "emit": cell.emit,
-        "store": cell.store,
-        "caching": rng.choice(CACHES[cell.caching]),
-        "records": _records(rng, times, count),
-    }
+        "id": f"{seed}/{index}", "window": window, "aggregation": _aggregation(rng, count), "emit": cell.emit,
+        "store": cell.store, "caching": rng.choice(CACHES[cell.caching]), "records": _records(rng, times, count),
+    }  # fmt: skip
     if case["aggregation"] in ("sum", "min", "max"):
         case["built_in"] = rng.random() < 0.5
     case |= draw_keys(rng, case["records"])

@@ -26,16 +26,10 @@ def oracle() -> Iterator[Oracle]:
 
 def _case(window: dict[str, Any], records: list[tuple[bytes, int]], **more: Any) -> dict[str, Any]:
     return {
-        "id": "odd",
-        "window": window,
-        "aggregation": "count",
-        "emit": "on_update",
-        "store": "rocksdb",
-        "caching": False,
-        "keys": "bytes",
-        "records": [{"key": _text(key), "value": 1, "timestamp": time} for key, time in records],
-        **more,
-    }
+        "id": "odd", "window": window, "aggregation": "count", "emit": "on_update", "store": "rocksdb",
+        "caching": False, "keys": "bytes",
+        "records": [{"key": _text(key), "value": 1, "timestamp": time} for key, time in records], **more,
+    }  # fmt: skip
 
 
 def _text(key: bytes) -> str:

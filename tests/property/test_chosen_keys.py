@@ -81,13 +81,8 @@ def full_changelog(run: Any) -> pa.Table:
 
 
 ROWS: list[Callable[[Any], pa.Table]] = [
-    sk.Run.table,
-    full_changelog,
-    sk.Run.dropped,
-    sk.Run.losses,
-    trace_records,
-    trace_windows,
-]
+    sk.Run.table, full_changelog, sk.Run.dropped, sk.Run.losses, trace_records, trace_windows,
+]  # fmt: skip
 OF_FINALS: list[Callable[[Any], pa.Table]] = [lambda run: run.latency().table()]
 OF_SESSIONS: list[Callable[[Any], pa.Table]] = [sk.Run.merges]
 OF_WINDOWS: list[Callable[[Any], pa.Table]] = [lambda run: run.trace.touched()]

@@ -25,14 +25,9 @@ def draw(seed: int, index: int) -> Case:
     kind, emit, store, caches = CELLS[index * STRIDE % len(CELLS)]
     window = _window(rng, kind)
     case: Case = {
-        "id": f"{seed}/{index}",
-        "window": window,
-        "aggregation": rng.choice(AGGREGATIONS),
-        "emit": emit,
-        "store": store,
-        "caching": rng.choice(caches),
-        "commit_every": rng.choice((None, None, 1, 1, 2, 3, 7)),
-    }
+        "id": f"{seed}/{index}", "window": window, "aggregation": rng.choice(AGGREGATIONS), "emit": emit,
+        "store": store, "caching": rng.choice(caches), "commit_every": rng.choice((None, None, 1, 1, 2, 3, 7)),
+    }  # fmt: skip
     walks_segments = store == "rocksdb" and case["caching"] is not False  # in Kafka, all of them from 0 on
     case["records"] = _records(rng, window, walks_segments=walks_segments)
     if emit == "on_close" and rng.random() < 0.35:

@@ -119,12 +119,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any]], Any]:
 
 
 RESULTS: dict[str, Callable[[list[Any]], Any]] = {
-    "count": len,
-    "sum": _sum,
-    "mean": _mean,
-    "min": _extreme(min),
-    "max": _extreme(max),
+    "count": len, "sum": _sum, "mean": _mean, "min": _extreme(min), "max": _extreme(max),
     "first": lambda values: next(iter(_numbers(values)), None),
-    "last": lambda values: next(iter(_numbers(values)[::-1]), None),
-    "collect": tuple,
-}
+    "last": lambda values: next(iter(_numbers(values)[::-1]), None), "collect": tuple,
+}  # fmt: skip

@@ -44,15 +44,10 @@ def check(seed: int, count: int) -> Outcome:
 def _met(case: Case) -> list[str]:
     cell = cell_of(case)
     met = {
-        "limited cache": cell.caching == "limited",
-        "several partitions": case.get("partitions", 1) > 1,
-        "restarted": "restarts" in case,
-        "killed": any(kind == "killed" for _, kind in restarts_of(case)),
-        "suppress": "suppress" in case,
-        "cache in bytes": isinstance(case["caching"], dict),
-        "all built-ins": case["aggregation"] == "all_built_ins",
-        "large": len(case["records"]) > MANY,
-        f"{case.get('keys', 'text')} keys": True,
-        cell.kind: True,
-    }
+        "limited cache": cell.caching == "limited", "several partitions": case.get("partitions", 1) > 1,
+        "restarted": "restarts" in case, "killed": any(kind == "killed" for _, kind in restarts_of(case)),
+        "suppress": "suppress" in case, "cache in bytes": isinstance(case["caching"], dict),
+        "all built-ins": case["aggregation"] == "all_built_ins", "large": len(case["records"]) > MANY,
+        f"{case.get('keys', 'text')} keys": True, cell.kind: True,
+    }  # fmt: skip
     return [name for name, is_met in met.items() if is_met]

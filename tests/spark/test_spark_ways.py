@@ -92,20 +92,15 @@ def test_whatever_is_more_than_such_a_scan_is_shuffled(spark: SparkSession, tmp_
     plan = BASE.count()
     assert STRAIGHT in repr(plan.run(cached))
     other = {
-        "Filter": df.where("offset > 200"),
-        "Limit": df.limit(10),
-        "Union": df.union(df),
-        "Sample": df.sample(0.5, seed=1),
-        "Join": df.join(spark.range(1), F.col("offset") == F.col("id")),
-        "Aggregate": sums,
-        "Deduplicate|Aggregate": df.dropDuplicates(["partition", "offset"]),
+        "Filter": df.where("offset > 200"), "Limit": df.limit(10), "Union": df.union(df),
+        "Sample": df.sample(0.5, seed=1), "Join": df.join(spark.range(1), F.col("offset") == F.col("id")),
+        "Aggregate": sums, "Deduplicate|Aggregate": df.dropDuplicates(["partition", "offset"]),
         "Upper": df.withColumn("key", F.upper("key")),
         "Cast": df.withColumn("at", F.col("at").cast("timestamp_ntz")).withColumn("at", F.col("at").cast("timestamp")),
-        "Literal": df.withColumn("key", F.lit("ada")),
-        "Sort": df.sort("key"),
+        "Literal": df.withColumn("key", F.lit("ada")), "Sort": df.sort("key"),
         "ignorecorruptfiles": spark.read.option("ignoreCorruptFiles", True).parquet(str(tmp_path / "apart")),
         "LogicalRDD|LocalRelation|LogicalRelation": spark.createDataFrame(table),
-    }
+    }  # fmt: skip
     for reason, frame in other.items():
         said = repr(plan.run(frame))
         assert "so they are shuffled and sorted first (" in said

@@ -62,28 +62,21 @@ NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds
 NO_LENGTH = 'months and years have no fixed length: write days, such as "30d" or "365d"'
 # What they write that says no length, and the end of the answer: what could be meant.
 WHAT_THEY_MEAN: list[tuple[Any, str]] = [
-    (7200, NEEDS.format("gap", 7200, 7200)),
-    (7200.0, NEEDS.format("gap", 7200, 7200)),
-    (1.5, NEEDS.format("gap", 1.5, 1.5)),
-    (0.00001, NEEDS.format("gap", "0.00001", "0.00001")),
-    (np.int32(30), NEEDS.format("gap", 30, 30)),
-    (np.uint64(2**63), NEEDS.format("gap", 2**63, 2**63)),
+    (7200, NEEDS.format("gap", 7200, 7200)), (7200.0, NEEDS.format("gap", 7200, 7200)),
+    (1.5, NEEDS.format("gap", 1.5, 1.5)), (0.00001, NEEDS.format("gap", "0.00001", "0.00001")),
+    (np.int32(30), NEEDS.format("gap", 30, 30)), (np.uint64(2**63), NEEDS.format("gap", 2**63, 2**63)),
     (np.float32(0.1), NEEDS.format("gap", 0.1, 0.1)),
     (MAX_DURATION_MS, NEEDS.format("gap", MAX_DURATION_MS, MAX_DURATION_MS)),
-    ("7200", NEEDS.format("gap", "'7200'", 7200)),
-    (" 30 ", NEEDS.format("gap", "' 30 '", 30)),
+    ("7200", NEEDS.format("gap", "'7200'", 7200)), (" 30 ", NEEDS.format("gap", "' 30 '", 30)),
     ("1.5", NEEDS.format("gap", "'1.5'", 1.5)),
     ("01:30", 'write "1h 30m" for hours and minutes, or "1m 30s" for minutes and seconds'),
     ("1M", 'write "1min" for minutes; a month has no fixed length: write its days, such as "30d"'),
     ("5 M", 'write "5min" for minutes; a month has no fixed length: write its days, such as "30d"'),
-    ("1 month", NO_LENGTH),
-    ("2 years", NO_LENGTH),
-    ("1 quarter", NO_LENGTH),
-    ("P1M", NO_LENGTH),
+    ("1 month", NO_LENGTH), ("2 years", NO_LENGTH), ("1 quarter", NO_LENGTH), ("P1M", NO_LENGTH),
     ("half an hour", 'a number with a unit (ms, s, m, h, d, weeks), such as "30s", "1h 30m" or "2 hours"'),
     ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
     ("-30s", "gap must be 0 ms or more; got -30000 ms ('-30s'); gap=\"0s\" is allowed"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("given_as", "telling"), WHAT_THEY_MEAN)

@@ -139,13 +139,8 @@ def test_what_cannot_be_done_is_refused() -> None:
 def test_views_of_one_life_name_the_lives() -> None:
     run = run_of([1, 2])
     for view in (
-        run.table,
-        run.dropped,
-        run.kafka_metrics,
-        run.lanes,
-        lambda: run.explain(offset=1),
-        lambda: run.trace,
-    ):
+        run.table, run.dropped, run.kafka_metrics, run.lanes, lambda: run.explain(offset=1), lambda: run.trace,
+    ):  # fmt: skip
         with pytest.raises(NotBuilt, match=r"this view is of one life .*; got 3 lives; run\.deployed\.lives\[-1\]"):
             view()
     assert lives_of(run)[-1].table()["key"].tolist().count("b") == 1

@@ -30,8 +30,7 @@ def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:
     key = run.trace.keys[0].as_py()
     audit, longer = sk.audit(plan, data), plan.with_windows(grace="2h").run(data)
     found: dict[str, object] = {
-        "summary": f"{run.summary()} {run!r} {run._repr_html_()}",
-        "metrics": counted(plan, run.metrics()),
+        "summary": f"{run.summary()} {run!r} {run._repr_html_()}", "metrics": counted(plan, run.metrics()),
         "explain": " ".join(str(run.explain(offset=offset)) for offset in run.trace.batch.offset.tolist()),
         "audit": f"{audit!r} {audit.figure().to_json()}",
         "comparison": f"{run.compare(longer)!r} {run.compare(longer).figure().to_json()}",
@@ -39,13 +38,10 @@ def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:
         "partitions": repr(run.partition_times()),
         "emissions": f"{run.emissions(key)!r} {run.emissions(key).figure(over='stream_time').to_json()}",
         "open": f"{run.open_windows()!r} {run.open_windows().figure().to_json()}",
-        "gap": repr(sk.suggest_gap(plan, data)),
-        "grace": repr(sk.suggest_grace(plan, data)),
-        "plane": run.plane(key).to_json(),
-        "lanes": run.lanes().to_json(),
-        "player": repr(sk.play(run, key)),
+        "gap": repr(sk.suggest_gap(plan, data)), "grace": repr(sk.suggest_grace(plan, data)),
+        "plane": run.plane(key).to_json(), "lanes": run.lanes().to_json(), "player": repr(sk.play(run, key)),
         "page": page_html(Page(run, None, 100, hide_keys=False), "one", plan).split("<h2>")[0].split("<script")[0],
-    }
+    }  # fmt: skip
     if isinstance(plan.windows, sk.SessionWindows):
         found["report"] = page(Findings(title="one", plan=plan, counts=run.metrics(), local=run))
     for board in (sk.tune(plan, data), sk.play(run, key)):
