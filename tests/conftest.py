@@ -75,7 +75,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     A third has the tests that each start a Spark of their own: the group OWN_SPARK.
     """
-    if item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
+    if not item.get_closest_marker("spark"):
+        return
+    # Spark gives the worker of a stateful stream ten seconds to start, by no setting; a busy machine can take longer.
+    item.add_marker(pytest.mark.flaky(reruns=2, only_rerun="Python worker failed to connect back"))
+    if not item.get_closest_marker("xdist_group"):
         is_of_streams = any(word in item.path.stem for word in ("stream", "checkpoint", "replay"))
         item.add_marker(pytest.mark.xdist_group("spark for streams" if is_of_streams else "spark"))
 
