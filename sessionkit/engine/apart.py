@@ -75,13 +75,20 @@ def _pairs(
     All that lie within reach of each other, if only by others in between, have one that is in no such pair.
     """
     codes, numbers, keys = key.astype(np.int64), partition.astype(np.int64), int(key.max(initial=-1)) + 1
-    by_start, by_end = (by_key_and_time(codes, numbers, ms, keys) for ms in (start_ms, end_ms))
+    reached_ms = windows.reach_of_ms(start_ms, end_ms)[1]
+
+    def near(closed: npt.NDArray[np.int64], later: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        is_one = (key[closed] == key[later]) & (partition[closed] == partition[later])
+        return is_one & (start_ms[later] <= reached_ms[closed])
+
+    by_start = by_key_and_time(codes, numbers, start_ms, keys)
+    if not near(by_start[:-1], by_start[1:]).any():  # where none reaches the next one, none reaches any
+        return by_start[:0], by_start[:0]
+    by_end = by_key_and_time(codes, numbers, end_ms, keys)
     rank = np.empty(len(key), np.int64)  # by key, partition and start: those of another key are all above, or all below
     rank[by_start] = np.arange(len(key))
     later = by_start[
         np.minimum.accumulate(rank[by_end][::-1])[::-1][1:]
     ]  # of all that end later, the one that begins first
-    closed = by_end[:-1]
-    near = (key[closed] == key[later]) & (partition[closed] == partition[later])
-    near &= start_ms[later] <= windows.reach_of_ms(start_ms[closed], end_ms[closed])[1]
-    return closed[near], later[near]
+    is_near = near(by_end[:-1], later)
+    return by_end[:-1][is_near], later[is_near]
