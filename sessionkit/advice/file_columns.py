@@ -22,14 +22,12 @@ from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type, some_of, way_of_texts, without_word
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
+_BEGINS = r"(^|[_.]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key"
-    r"|(^|[_.]|(?-i:[a-z](?=[A-Z])))(id|ip|name)$",
+    rf"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|{_BEGINS}(id|ip|name)$",
     re.I,
 )
-_OF_A_TIME = re.compile(
-    r"time|date|stamp|start|end(ed)?($|_)|seen|(^|[_.]|(?-i:[a-z](?=[A-Z])))(at|ts|on)$", re.I
-)  # "session_start"
+_OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)(loaded|kafka|broker|(log)?append)", re.I)
 _MOSTLY = 0.75  # of the texts

@@ -161,8 +161,8 @@ class Aggregation:
 def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     """Words for an error about a column of the wrong type: for text, where numbers are wanted, how to get these."""
     texts = values.drop_null().unique() if is_text_type(values.type) else pa.array([], pa.string())
-    words, way = some_of(texts), way_to_number(some_of(texts), name)
-    text = words[0] if words else ""
+    words = some_of(texts)
+    text, way = words[0] if words else "", way_to_number(words, name)
     if not way and _NUMBER.fullmatch(text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
     others = [word for word in texts.to_pylist() if word and not _NUMBER.fullmatch(word)]
