@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
@@ -47,8 +47,8 @@ class Column:
     why: str = ""
     unit: str | None = None  # of times that are numbers
     format: str | None = None  # of times that are text
-    times_ms: npt.NDArray[np.int64] | None = None  # of times: those that are usable, in order of the rows
-    no_time: npt.NDArray[np.bool_] | None = None  # the rows that have none of them; None if all have one
+    times_ms: Longs | None = None  # of times: those that are usable, in order of the rows
+    no_time: Flags | None = None  # the rows that have none of them; None if all have one
     is_clock: bool = False  # it holds times of day
     is_measure: bool = False  # numbers as text, beside others such as "-"
     steps_back: int = 0  # rows whose time lies before that of the row above

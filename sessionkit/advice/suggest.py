@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.advice.replay import Replay, order_advice
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
@@ -81,7 +81,7 @@ class GapSuggestion(Pictured):
     burst_ms: int | None
     valleys: tuple[Valley, ...]
     pauses: int
-    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]  # log10 of a pause in ms; how many are so long
+    curve: tuple[Floats, Longs]  # log10 of a pause in ms; how many are so long
     keys: str
 
     def words(self) -> list[str]:
@@ -162,19 +162,17 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     )
 
 
-def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
+def pauses_of(batch: RecordBatch) -> Longs:
     """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
     order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
     order = order[batch.usable[order]]
     key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
-    pauses: npt.NDArray[np.int64] = np.diff(times)[same]
+    pauses: Longs = np.diff(times)[same]
     return pauses[pauses > 0]
 
 
-def _curve(
-    pauses: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _curve(pauses: Longs) -> tuple[Floats, Longs, Floats]:
     """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell."""
     logs = decades(pauses)
     low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
@@ -186,7 +184,7 @@ def _curve(
     return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(found, bell, "same") / bell.sum()
 
 
-def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> list[Valley]:
+def _valleys(logs: Floats, height: Floats) -> list[Valley]:
     inner = height[1:-1]
     is_peak = (inner > height[:-2]) & (inner >= height[2:]) & (inner > LEAST_PEAK * height.max())
     peaks = (np.flatnonzero(is_peak) + 1).tolist()
@@ -198,7 +196,7 @@ def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> 
     return valleys
 
 
-def _empty_valleys(pauses: npt.NDArray[np.int64]) -> list[Valley]:
+def _empty_valleys(pauses: Longs) -> list[Valley]:
     """Wide stretches without a pause; the gap is the middle, in logarithmic time.
 
     Many pauses are shorter than the stretch. Where few are longer, it could be the end of a tail, unless those below
@@ -251,7 +249,7 @@ class GraceSuggestion(Pictured):
     kept_share: float
     records: int
     plan: Plan
-    curve: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # graces that were tried, and the share that they keep
+    curve: tuple[Longs, Floats]  # graces that were tried, and the share that they keep
     apart: int = 0  # sessions that are kept and stay apart from another within reach, as that had closed too early
     joining_grace_ms: int | None = None  # a grace under which none does
     remarks: tuple[str, ...] = ()  # why so many records are behind stream time, where a cause is found

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.advice.replay import Counts, Replay
+from sessionkit.base.arrays import Flags
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
 from sessionkit.base.text import percent, plural
@@ -97,7 +97,7 @@ class Sweep(Generic[Frame]):
         return to_frame(pa.table(columns), self.frame)
 
     @property
-    def is_dominated(self) -> npt.NDArray[np.bool_]:
+    def is_dominated(self) -> Flags:
         """True for each cell that another one beats: it is better in one of three measures, and worse in none.
 
         It drops no more records, leaves no more sessions apart, and waits no longer.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
-from sessionkit.base.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
 from sessionkit.trace.trace import NO_MERGES, Merges
@@ -53,7 +53,7 @@ class Accumulator(Protocol):
         """The value of its window after each record."""
 
 
-def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+def _valid(column: pa.Array) -> Flags:
     return ~is_null(column) if column.null_count else EVERY
 
 
@@ -75,7 +75,7 @@ def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
 class Total:
     """Counts and sums: one number a window. Without values it counts records."""
 
-    def __init__(self, values: npt.NDArray[Any] | None, valid: npt.NDArray[np.bool_], loaded: npt.NDArray[Any]) -> None:
+    def __init__(self, values: npt.NDArray[Any] | None, valid: Flags, loaded: npt.NDArray[Any]) -> None:
         self._values, self._valid, self._checks = values, valid, checks_of(values)
         self._loaded, self._total = loaded, loaded.copy()
 
@@ -157,7 +157,7 @@ class Position:
     def running_touches(self, touches: Touches) -> pa.Array:
         return self._take(running_best(touches, self._base, self._values, self._valid, self._largest, self._loaded))
 
-    def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
+    def _take(self, positions: Longs) -> pa.Array:
         return self._pool.take(arrow_array(positions, positions == NOTHING))
 
     def at(self, rows: Rows) -> pa.Array:
@@ -198,7 +198,7 @@ class Lists:
         self._window[: self._base] = np.repeat(np.arange(len(loaded)), self._length)
         self._place = np.zeros(len(self._pool), np.int32)
         self._place[: self._base] = np.arange(self._base) - np.repeat(begin, self._length)
-        self._values: list[npt.NDArray[np.int64]] | None = None  # places of the links' values, once there are touches
+        self._values: list[Longs] | None = None  # places of the links' values, once there are touches
         self._links = self._base
         self._has_long_ways = False  # some windows were absorbed since the ways were shortened
 

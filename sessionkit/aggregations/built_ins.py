@@ -10,12 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
-from sessionkit.base.arrays import arrow_array, numpy_array
+from sessionkit.base.arrays import Floats, Longs, arrow_array, numpy_array
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import is_text
@@ -117,11 +116,7 @@ def max(column: str) -> Aggregation:
 
 
 def _one_of_the_values(
-    name: LoopName,
-    column: str,
-    function: Callable[[Any, Any], Any],
-    takes: Callable[[pa.DataType], bool],
-    wants: str,
+    name: LoopName, column: str, function: Callable[[Any, Any], Any], takes: Callable[[pa.DataType], bool], wants: str
 ) -> Aggregation:
     """An aggregation that keeps, of two values that are not null, the one that `function` returns."""
     return Aggregation(
@@ -161,7 +156,7 @@ def mean(column: str) -> Aggregation:
     )
 
 
-def _means(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
+def _means(total: Floats, count: Longs) -> pa.Array:
     return arrow_array(np.divide(total, count, out=np.zeros(len(total)), where=count > 0), count == 0)
 
 

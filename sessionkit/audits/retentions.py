@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 
@@ -76,7 +77,7 @@ class Path:
         live = sum(observed - time > first_ms for time, observed in self._live)
         return 1 + len(self._gone) + len(self._pairs) + live
 
-    def holds(self, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def holds(self, retentions: Longs) -> Flags:
         """True for each of these rising retentions that is on the path."""
         out = (retentions > self.more_than_ms) & (retentions <= self.at_most_ms)
         for time_ms, observed_ms in self._live:
@@ -90,12 +91,12 @@ class Path:
         return out
 
 
-def _interval(retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _interval(retentions: Longs) -> Longs:
     """The length of segments for each of these retentions, by `Segments`."""
     return np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
 
 
-def _is_live(time_ms: int, observed_ms: int, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _is_live(time_ms: int, observed_ms: int, retentions: Longs) -> Flags:
     """Whether the segment of this time has not expired once that time was observed, by `Segments`."""
     interval = _interval(retentions)
     oldest = np.maximum(observed_ms - retentions, 0) // interval
@@ -133,7 +134,7 @@ class _Part:
     def work(self, first_ms: int) -> int:
         return sum(path.work(first_ms) for path in self._paths.values())
 
-    def holds(self, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def holds(self, retentions: Longs) -> Flags:
         out = np.zeros(len(retentions), np.bool_)
         for path in self._paths.values():
             out |= path.holds(retentions)

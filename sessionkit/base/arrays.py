@@ -25,7 +25,7 @@ NUMBERS = {
 _KINDS = {dtype: kind for kind, dtype in NUMBERS.items()}
 
 
-def arrow_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def arrow_array(values: npt.NDArray[Any], missing: Flags | None = None) -> pa.Array:
     """The values as an array of Arrow, with nulls where `missing` is true."""
     if values.dtype == np.bool_:
         kind, data = pa.bool_(), np.packbits(values, bitorder="little")
@@ -36,7 +36,7 @@ def arrow_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None 
     return pa.Array.from_buffers(kind, len(values), [_presence(missing), pa.py_buffer(data)])
 
 
-def _presence(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+def _presence(missing: Flags | None) -> pa.Buffer | None:
     """Arrow's validity bitmap, with one bit a value; None if no value is missing."""
     if missing is None or not missing.any():
         return None
@@ -82,7 +82,7 @@ def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def _bits(buffer: Any, offset: int, count: int) -> npt.NDArray[np.bool_]:
+def _bits(buffer: Any, offset: int, count: int) -> Flags:
     if not count:
         return np.empty(0, np.bool_)
     first = offset // 8
@@ -90,7 +90,7 @@ def _bits(buffer: Any, offset: int, count: int) -> npt.NDArray[np.bool_]:
     return np.unpackbits(some, count=offset % 8 + count, bitorder="little")[offset % 8 :].view(np.bool_)
 
 
-def is_null(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def is_null(column: pa.Array | pa.ChunkedArray) -> Flags:
     """True for each value that is missing."""
     return numpy_array(column.is_null())
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import DAY
 from sessionkit.errors import InvalidArgument, problem, shorten
 
@@ -110,21 +111,21 @@ class ClockChanges:
     Axes are even in elapsed time; what is written along them is what clocks show.
     """
 
-    changes_ms: npt.NDArray[np.int64]
-    offsets_ms: npt.NDArray[np.int64]  # how far clocks are ahead of UTC before the first change, and from each on
+    changes_ms: Longs
+    offsets_ms: Longs  # how far clocks are ahead of UTC before the first change, and from each on
 
-    def local(self, times_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def local(self, times_ms: npt.ArrayLike) -> Longs:
         """Times of the zone's clocks, as milliseconds since 1970 in UTC: an hour that they show twice comes twice."""
         times = np.asarray(times_ms, np.int64)
         return times + self.offsets_ms[np.searchsorted(self.changes_ms, times, side="right")]
 
-    def first_at(self, local_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def first_at(self, local_ms: npt.ArrayLike) -> Longs:
         """The first moments at which clocks show these local times; of times that they skip, the change."""
         local = np.asarray(local_ms, np.int64)
         piece = np.searchsorted(self.changes_ms + self.offsets_ms[:-1], local, side="right")
         return np.maximum(local - self.offsets_ms[piece], np.append(_BEFORE_ALL, self.changes_ms)[piece])
 
-    def last_at(self, local_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def last_at(self, local_ms: npt.ArrayLike) -> Longs:
         """The last moments at which clocks show these local times; of times that they skip, the change."""
         local = np.asarray(local_ms, np.int64)
         piece = np.searchsorted(self.changes_ms + self.offsets_ms[1:], local, side="right")

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_bytes
 from sessionkit.windows.contract import WindowKind
@@ -62,7 +62,7 @@ class Parts(Whole):
         """The part to which a window belongs: a store keeps a session by its end, and others by their start."""
         return self(partition, raw, end_ms if self._windows.holds == "sessions" else start_ms)
 
-    def skip_late(self, batch: RecordBatch, find_late: Callable[[], npt.NDArray[np.bool_]]) -> None:
+    def skip_late(self, batch: RecordBatch, find_late: Callable[[], Flags]) -> None:
         """Leaves out the records that are late though nothing was ever forgotten, so with any retention.
 
         A session that was forgotten is no longer met, which makes what meets the others smaller, never larger.
@@ -71,7 +71,7 @@ class Parts(Whole):
             return
         keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
 
-        def places(rows: npt.NDArray[np.bool_]) -> set[tuple[int, bytes, int]]:
+        def places(rows: Flags) -> set[tuple[int, bytes, int]]:
             codes, times_ms = batch.partition[rows].tolist(), batch.timestamp_ms[rows].tolist()
             found = zip(codes, batch.key[rows].tolist(), times_ms, strict=True)
             return {(numbers[code], key_bytes(keys[key]), time_ms) for code, key, time_ms in found}
@@ -103,13 +103,13 @@ def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
     return longest
 
 
-def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
+def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], Longs]:
     """The rising times of each partition's keys."""
     order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
     order = order[batch.usable[order]]
     key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     edges = np.flatnonzero((np.diff(key) != 0) | (np.diff(partition) != 0)) + 1
-    found: dict[tuple[int, bytes], npt.NDArray[np.int64]] = {}
+    found: dict[tuple[int, bytes], Longs] = {}
     keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
     for first, part in zip([0, *edges.tolist()], np.split(times, edges), strict=True):
         if len(part):

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import as_arrow, joined
+from sessionkit.base.arrays import Longs, as_arrow, joined
 from sessionkit.base.durations import as_duration
 from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingWindows
@@ -60,7 +59,7 @@ def forgetting_store(
 LIFE = "life"
 
 
-def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: npt.NDArray[np.int64]) -> list[int]:
+def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: Longs) -> list[int]:
     """The clock at each record: a column of times that was read with it, or else the stream time of its partition."""
     if column is not None:
         times = pa.chunked_array([as_arrow(batch.values[column])])

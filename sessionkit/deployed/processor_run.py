@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import without_collections
@@ -359,7 +360,7 @@ def run_processor(
 
 
 def _loaded(
-    windows: WindowKind, store: TaskStore, batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]
+    windows: WindowKind, store: TaskStore, batch: RecordBatch, stream_time_ms: Longs
 ) -> tuple[list[tuple[int, Any]], pa.Array]:
     """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
     newest, known = newest_times(batch, stream_time_ms), set(batch.keys.to_pylist())

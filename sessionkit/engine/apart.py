@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import enough_ms, show_duration
 from sessionkit.base.text import plural
 from sessionkit.engine.kernel_run import by_key_and_time
@@ -64,12 +65,8 @@ def sessions_apart(outcome: Outcome, windows: Any) -> Apart:
 
 
 def _pairs(
-    windows: SessionKind,
-    key: npt.NDArray[Any],
-    partition: npt.NDArray[Any],
-    start_ms: npt.NDArray[np.int64],
-    end_ms: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    windows: SessionKind, key: npt.NDArray[Any], partition: npt.NDArray[Any], start_ms: Longs, end_ms: Longs
+) -> tuple[Longs, Longs]:
     """Rows of sessions within whose reach one of the same key and partition lies that ends later, and of that one.
 
     All that lie within reach of each other, if only by others in between, have one that is in no such pair.
@@ -77,7 +74,7 @@ def _pairs(
     codes, numbers, keys = key.astype(np.int64), partition.astype(np.int64), int(key.max(initial=-1)) + 1
     reached_ms = windows.reach_of_ms(start_ms, end_ms)[1]
 
-    def near(closed: npt.NDArray[np.int64], later: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def near(closed: Longs, later: Longs) -> Flags:
         is_one = (key[closed] == key[later]) & (partition[closed] == partition[later])
         return is_one & (start_ms[later] <= reached_ms[closed])
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.process import few_at_once, in_threads, shares, side_by_side, thread_count
 from sessionkit.engine.outcome import FinishedWindows, closed_before_ms
@@ -25,7 +26,6 @@ from sessionkit.windows.feed import PlacedFeed
 BAND = 65_536  # records, unless one slot has more: the memory that a band touches stays in the processor's cache
 AT_ONCE = 2**20  # records of the bands that many threads decide side by side
 Codes = npt.NDArray[np.int32]
-Numbers = npt.NDArray[np.int64]
 
 
 class Placed(NamedTuple):
@@ -33,9 +33,9 @@ class Placed(NamedTuple):
 
     slots: Slots
     slot: Codes  # of each record; -1: rejected
-    stream_time_ms: Numbers  # of each record's partition, with the record
-    last_stream_time_ms: Numbers  # of each partition
-    rank: Numbers  # place of each key in the order of its bytes
+    stream_time_ms: Longs  # of each record's partition, with the record
+    last_stream_time_ms: Longs  # of each partition
+    rank: Longs  # place of each key in the order of its bytes
 
 
 class Bands(NamedTuple):
@@ -46,8 +46,8 @@ class Bands(NamedTuple):
 
     rows: Codes
     slot: Codes  # of each of these rows
-    first_row: Numbers  # of each band, and of one behind the last
-    first_slot: Numbers
+    first_row: Longs  # of each band, and of one behind the last
+    first_slot: Longs
     slots: Slots
 
     @property
@@ -68,7 +68,7 @@ def place_records(batch: RecordBatch) -> Placed:
     slots = Slots(len(batch.keys), len(batch.partitions), len(batch))
     last, stair = np.full(len(batch.partitions), -1, np.int64), np.empty(len(batch), np.int64)
 
-    def order() -> Numbers:
+    def order() -> Longs:
         stream_times(batch.partition, batch.timestamp_ms, rejected, last, stair)
         return batch.key_ranks
 
@@ -161,7 +161,7 @@ class Decided(NamedTuple):
     """The outcome of the records of a band."""
 
     windows: FinishedWindows
-    decisions: Numbers  # how many records met each
+    decisions: Longs  # how many records met each
     missed_count: int
     merge_count: int
 
@@ -232,7 +232,7 @@ class BandRun:
         windows = FinishedWindows(key, partition, start_ms, end_ms, closed, results)
         return Decided(windows, feed.counts, self._form.missed_count(feed, decided), decided.merge_count)
 
-    def _shown(self, columns: WindowColumns, slot: Codes, slots: int) -> Numbers:
+    def _shown(self, columns: WindowColumns, slot: Codes, slots: int) -> Longs:
         order = order_by_place(slot.astype(np.int64), slots, columns.start_ms)
         is_shown = columns.are_results(self._windows.trailing_only) & (columns.merged_into < 0)
         return order if is_shown.all() else order[is_shown[order]]

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.engine.idle_partitions import with_arrivals
 from sessionkit.engine.outcome import Outcome
 from sessionkit.stores.contract import COLUMNS, BulkStore, StoredColumns
@@ -33,12 +34,12 @@ def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> Stor
     )
 
 
-def alive(outcome: Outcome) -> npt.NDArray[np.bool_]:
+def alive(outcome: Outcome) -> Flags:
     """True for each window that was not absorbed by another."""
     return outcome.window_columns.merged_into < 0
 
 
-def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.NDArray[np.bool_]:
+def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> Flags:
     """True for each window that a later record can still find, or build on."""
     stream_time_ms = [outcome.snapshots[p].stream_time_ms for p in outcome.batch.partitions.tolist()]
     oldest = windows.oldest_kept_end_ms(np.array(stream_time_ms, np.int64), retention_ms)
@@ -46,7 +47,7 @@ def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.ND
     return columns.end_ms >= oldest[columns.partition]
 
 
-def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> Longs:
     """Offset of the record that closed each window, -1 while it is open.
 
     Without a trace nobody asked which record it was; the last one read then stands for it.

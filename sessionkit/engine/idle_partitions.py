@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled
 from sessionkit.base.decisions import IDLE, REPLAYED
 from sessionkit.base.durations import INT64_MAX
@@ -28,14 +29,12 @@ from sessionkit.records.loops import stream_times
 from sessionkit.stores.contract import PlanStore, Snapshot
 from sessionkit.trace.slots import NO_REJECTIONS
 
-Numbers = npt.NDArray[np.int64]
-
 
 class Ticks(NamedTuple):
     """Where stream time is moved without a record, and to what; -1: it is not."""
 
-    before_ms: Numbers  # of the partition of each record, before the record
-    after_ms: Numbers  # of each partition, after all records
+    before_ms: Longs  # of the partition of each record, before the record
+    after_ms: Longs  # of each partition, after all records
 
 
 def with_idle_ticks(batch: RecordBatch, store: PlanStore | None = None) -> RecordBatch:
@@ -79,7 +78,7 @@ def _with_stored(batch: RecordBatch, store: PlanStore | None) -> tuple[RecordBat
     return batch, [store.snapshot(number) for number in numbers.tolist()]
 
 
-def _check_order(batch: RecordBatch, clock_ms: Numbers, order: npt.NDArray[np.intp], last_ms: Numbers) -> None:
+def _check_order(batch: RecordBatch, clock_ms: Longs, order: npt.NDArray[np.intp], last_ms: Longs) -> None:
     """Refuses records that belong before what was read: in one run they would have come first."""
     newest_ms = int(last_ms.max(initial=-1))
     if not len(order) or clock_ms[order[0]] >= newest_ms:
@@ -135,7 +134,7 @@ def _follow(now, after_ms, stream_time_ms, last_ms):  # type: ignore[no-untyped-
     return least, next_idle_ms
 
 
-def _among(batch: RecordBatch, ticks: Ticks, position: Numbers) -> RecordBatch:
+def _among(batch: RecordBatch, ticks: Ticks, position: Longs) -> RecordBatch:
     """The batch with these ticks as rows, each with the offset of the last record of its partition before it."""
     before, after = np.flatnonzero(ticks.before_ms >= 0), np.flatnonzero(ticks.after_ms >= 0)
     if not len(before) and not len(after):

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations.built_ins import count
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import handing_over, thread_count
 from sessionkit.engine.bands import BAND, BandRun, sample_records
@@ -39,7 +39,6 @@ from sessionkit.windows.contract import WindowKind, do_overlap
 from sessionkit.windows.feed import CHUNK, Feed, Loaded
 from sessionkit.windows.loops import count_each
 
-Times = npt.NDArray[np.int64]
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
 LARGE = 2**24  # records whose memory counts more than the time to get it anew
 MANY_WINDOWS = 0.45  # windows a record, shared by the threads, from which cutting gains more than it costs
@@ -182,8 +181,8 @@ def _load(
     names: tuple[str, ...],
     batch: RecordBatch,
     store: BulkStore | None,
-    stream_time_ms: npt.NDArray[np.int64],
-) -> tuple[Any, npt.NDArray[np.int64], pa.Array]:
+    stream_time_ms: Longs,
+) -> tuple[Any, Longs, pa.Array]:
     """(windows of the store that this batch can touch or close, by key and time; their key codes; all keys)."""
     if store is None:
         return no_columns(windows.holds, batch.keys.type, names), np.empty(0, np.int64), batch.keys
@@ -194,7 +193,7 @@ def _load(
     return state.take(order), code[order], keys
 
 
-def by_key_and_time(code: Times, partition: Times, time_ms: Times, keys: int) -> Times:
+def by_key_and_time(code: Longs, partition: Longs, time_ms: Longs, keys: int) -> Longs:
     """The order of rows by key and partition, and within these by time."""
     partitions = int(partition.max(initial=0)) + 1
     if are_few_places(keys * partitions, len(code)):

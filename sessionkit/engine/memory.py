@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.process import check_room, has_room
 from sessionkit.records.batch import RecordBatch
 from sessionkit.windows.contract import WindowKind
@@ -50,7 +50,7 @@ def _a_record(windows: WindowKind) -> int:
     return 1 if windows.advance_ms is None else -(-windows.reach_ms // windows.advance_ms)
 
 
-def _apart(batch: RecordBatch, number: npt.NDArray[np.int64], reach: int) -> npt.NDArray[np.int64]:
+def _apart(batch: RecordBatch, number: Longs, reach: int) -> Longs:
     """Numbers of the usable records, moved so that those of two keys or partitions lie further apart than `reach`."""
     counted = batch.key >= 0 if batch.rejected is None else (batch.rejected == 0) & (batch.key >= 0)
     number, place = number[counted], batch.key[counted] * np.int64(len(batch.partitions)) + batch.partition[counted]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import arrow_array, is_null, numpy_array, read_only
+from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
@@ -62,7 +62,7 @@ class PythonObjects:
 class ChosenFrom(NamedTuple):
     """Where the rows of a batch stood among all records, of which it holds those of some keys, and ticks."""
 
-    place: npt.NDArray[np.int64]  # how many records of its partition came before each row
+    place: Longs  # how many records of its partition came before each row
     tick_keys: pa.Array  # the key of each tick, null for all other rows
 
 
@@ -70,8 +70,8 @@ class IdleRule(NamedTuple):
     """The plan's rule for idle partitions, and what it goes by: see `engine/idle_partitions.py`."""
 
     after_ms: int
-    arrival_ms: npt.NDArray[np.int64] | None  # of each record; None once ticks stand among the records for it
-    last_arrival_ms: npt.NDArray[np.int64] | None = None  # of each partition after all records; known with the ticks
+    arrival_ms: Longs | None  # of each record; None once ticks stand among the records for it
+    last_arrival_ms: Longs | None = None  # of each partition after all records; known with the ticks
 
     def at(self, rows: Any) -> IdleRule:
         return self if self.arrival_ms is None else self._replace(arrival_ms=self.arrival_ms[rows])
@@ -87,12 +87,12 @@ class RecordBatch:
 
     keys: pa.Array
     key: npt.NDArray[np.int32]
-    timestamp_ms: npt.NDArray[np.int64]
+    timestamp_ms: Longs
     partition: npt.NDArray[np.int32]
-    partitions: npt.NDArray[np.int64]
+    partitions: Longs
     rejected: npt.NDArray[np.uint8] | None = None
-    given_offset: npt.NDArray[np.int64] | None = None
-    first_offset: npt.NDArray[np.int64] | None = None
+    given_offset: Longs | None = None
+    first_offset: Longs | None = None
     row: npt.NDArray[np.intp] | None = None  # of the data, where its rows were sorted by time
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
@@ -160,22 +160,22 @@ class RecordBatch:
         return int(np.count_nonzero((self.partition[between] == self.partition[row]) & self.is_record[between]))
 
     @property
-    def is_record(self) -> npt.NDArray[np.bool_]:
+    def is_record(self) -> Flags:
         """True for each row that is a record, False for one that only moves stream time."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected < TICK
 
     @property
-    def usable(self) -> npt.NDArray[np.bool_]:
+    def usable(self) -> Flags:
         """True for each record that windows look at: those that are not rejected."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
 
     @cached_property
-    def key_ranks(self) -> npt.NDArray[np.int64]:
+    def key_ranks(self) -> Longs:
         """Place of each of the keys in the order of its bytes."""
         return key_ranks(self.keys)
 
     @cached_property
-    def offset(self) -> npt.NDArray[np.int64]:
+    def offset(self) -> Longs:
         """Offset of each record: as given, else its running number within its partition."""
         if self.given_offset is not None:
             return self.given_offset
@@ -339,7 +339,7 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
 
 
 def _rejections(
-    key: npt.NDArray[np.int32], timestamp_ms: npt.NDArray[np.int64], bad_time: npt.NDArray[np.bool_] | None
+    key: npt.NDArray[np.int32], timestamp_ms: Longs, bad_time: Flags | None
 ) -> npt.NDArray[np.uint8] | None:
     has_null_key = bool(len(key)) and int(key.min()) < 0
     if bad_time is None and not has_null_key:
@@ -351,7 +351,7 @@ def _rejections(
     return rejected
 
 
-def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
+def arrival_order(table: pa.Table, source: Source, timestamp_ms: Longs) -> npt.NDArray[np.intp] | None:
     """The rows of `table`, which have these times, in the order in which they arrive; None where they stand in it."""
     if source.sort == "timestamp":
         return _by_time(timestamp_ms)
@@ -363,7 +363,7 @@ def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
     return numpy_array(pc.sort_indices(table, sort_keys=order)).astype(np.intp)
 
 
-def _by_time(timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+def _by_time(timestamp_ms: Longs) -> npt.NDArray[np.intp]:
     """The rows in the order of these times; those of one time stay in their order."""
     return np.argsort(timestamp_ms, kind="stable")
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import arrow_array, numpy_array, texts
+from sessionkit.base.arrays import Longs, arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
@@ -276,7 +276,7 @@ def key_bytes(key: Any) -> bytes:
     raise InvalidArgument(problem("this cannot be a key", got, want))
 
 
-def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
+def key_ranks(keys: pa.Array) -> Longs:
     """Place of each key in the order of its bytes, unsigned, as Kafka's stores sort (negative integers come last)."""
     if pa.types.is_integer(keys.type):
         order = np.argsort(numpy_array(keys).view(np.uint64))
@@ -287,7 +287,7 @@ def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
     return ranks
 
 
-def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> Longs:
     """Place of each code's key in that order, among the keys that are in `codes`: the others are not sorted."""
     used = np.zeros(len(keys), np.bool_)
     used[codes] = True

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Flags
 from sessionkit.errors import shorten
 from sessionkit.records.source import Source
 
@@ -21,7 +22,7 @@ def row_name(row: int) -> str:
     return _NAME.get()(row)
 
 
-def counted_rows(mask: npt.NDArray[np.bool_]) -> str:
+def counted_rows(mask: Flags) -> str:
     """How many rows the mask has, and which: "2 (rows 3, 9)", or "2 (the first: partition 2, offset 4403)"."""
     rows = np.flatnonzero(mask).tolist()
     if rows and row_name(rows[0]) != f"row {rows[0]}":

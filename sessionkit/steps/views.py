@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
@@ -100,7 +101,7 @@ class WindowsView(View):
 
     finish = step
 
-    def _take_parents(self, ids: npt.NDArray[np.int64]) -> pa.Array:
+    def _take_parents(self, ids: Longs) -> pa.Array:
         order = np.argsort(self._into, kind="stable")
         into, absorbed = self._into[order], self._absorbed[order]
         first, behind = np.searchsorted(into, ids, "left"), np.searchsorted(into, ids, "right")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import taken
+from sessionkit.base.arrays import Longs, taken
 
 EmitStrategy = Literal["on_window_update", "on_window_close"]
 EMIT_STRATEGIES = get_args(EmitStrategy)
@@ -63,21 +63,21 @@ class SessionColumns(NamedTuple):
     """Sessions as columns. `aggregates` holds one column for each named aggregation: Arrow, or Python objects."""
 
     key: pa.Array
-    partition: npt.NDArray[np.int64]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
-    opened_by: npt.NDArray[np.int64]
-    closed_by: npt.NDArray[np.int64]
+    partition: Longs
+    start_ms: Longs
+    end_ms: Longs
+    opened_by: Longs
+    closed_by: Longs
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
-    rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
+    rows: Longs | None = None  # how many records count in each, -1 or None: that is not known
 
     @property
-    def time_ms(self) -> npt.NDArray[np.int64]:
+    def time_ms(self) -> Longs:
         """The times that a store keeps them by: their ends."""
         return self.end_ms
 
     @property
-    def timestamp_ms(self) -> npt.NDArray[np.int64]:
+    def timestamp_ms(self) -> Longs:
         """The times that results of them carry: their ends, too."""
         return self.end_ms
 
@@ -90,16 +90,16 @@ class FixedColumns(NamedTuple):
     """Time and sliding windows as columns; otherwise as `SessionColumns`."""
 
     key: pa.Array
-    partition: npt.NDArray[np.int64]
-    start_ms: npt.NDArray[np.int64]
-    timestamp_ms: npt.NDArray[np.int64]  # the largest record timestamp in it
-    opened_by: npt.NDArray[np.int64]
-    closed_by: npt.NDArray[np.int64]
+    partition: Longs
+    start_ms: Longs
+    timestamp_ms: Longs  # the largest record timestamp in it
+    opened_by: Longs
+    closed_by: Longs
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
-    rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
+    rows: Longs | None = None  # how many records count in each, -1 or None: that is not known
 
     @property
-    def time_ms(self) -> npt.NDArray[np.int64]:
+    def time_ms(self) -> Longs:
         """The times that a store keeps them by: their starts."""
         return self.start_ms
 
@@ -118,7 +118,7 @@ def _taken(columns: StoredColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
     yield None if columns.rows is None else columns.rows[rows]
 
 
-def rows_of(columns: StoredColumns) -> npt.NDArray[np.int64]:
+def rows_of(columns: StoredColumns) -> Longs:
     """How many records count in each window; -1 where that is not known."""
     return np.full(len(columns.start_ms), -1) if columns.rows is None else columns.rows
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, UnsupportedData, problem, shorten
 from sessionkit.stores.contract import Stored, StoredSession, StoredWindow
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Times: TypeAlias = npt.NDArray[np.int64]
 
 # Of lists in lists: a value nested deeper (or in itself) is refused before Python's stack is full.
 OWN_DEPTH = 32
@@ -231,8 +231,8 @@ class Place(NamedTuple):
 class PlaceColumns(NamedTuple):
     """The times of many places."""
 
-    start_ms: Times
-    time_ms: Times
+    start_ms: Longs
+    time_ms: Longs
 
 
 NO_PLACES = PlaceColumns(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -290,7 +290,7 @@ class Layout:
         before, behind = self.around_key(NO_PLACES, by_time)
         return before.shape[1], behind.shape[1]
 
-    def from_around_key(self, before: Bytes, behind: Bytes, by_time: bool) -> tuple[Times, Times]:
+    def from_around_key(self, before: Bytes, behind: Bytes, by_time: bool) -> tuple[Longs, Longs]:
         """(start, time) of each place, from what `around_key` gave."""
         times = before if by_time else behind
         time_ms = _from_times(times[:, :8])
@@ -349,9 +349,9 @@ def _time(time_ms: int) -> bytes:
     return time_ms.to_bytes(8)
 
 
-def _times(times_ms: Times) -> Bytes:
+def _times(times_ms: Longs) -> Bytes:
     return times_ms.astype(">i8").view(np.uint8).reshape(-1, 8)
 
 
-def _from_times(raw: Bytes) -> Times:
+def _from_times(raw: Bytes) -> Longs:
     return np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.process import in_threads, thread_count
 
@@ -17,7 +18,7 @@ MANY_ROWS = 200_000  # from here on they are sorted in threads
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
 
 
-def grouped(codes: npt.NDArray[Any], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def grouped(codes: npt.NDArray[Any], size: int) -> tuple[Longs, Longs]:
     """(first, rows): the rows with code c, in order, are rows[first[c]:first[c + 1]]; codes below 0 are left out."""
     first, following, rows = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(len(codes), np.int64)
     _group(codes, size, first, following, rows)
@@ -40,11 +41,8 @@ def _group(codes, size, first, following, rows):  # type: ignore[no-untyped-def]
 
 
 def closed_windows(
-    end_ms: npt.NDArray[np.int64],
-    partition: npt.NDArray[np.int32],
-    merged_into: npt.NDArray[np.int32],
-    close_time_ms: npt.NDArray[np.int64],
-) -> npt.NDArray[np.bool_]:
+    end_ms: Longs, partition: npt.NDArray[np.int32], merged_into: npt.NDArray[np.int32], close_time_ms: Longs
+) -> Flags:
     """True for each window that ends before the close time of its partition and that no other absorbed."""
     closed = np.empty(len(end_ms), np.bool_)
     _find_closed(end_ms, partition, merged_into, close_time_ms, closed)
@@ -213,7 +211,7 @@ def are_few_places(places: int, rows: int) -> bool:
     return places <= max(rows, FEW_PLACES)
 
 
-def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def order_by_place(places_of: Longs, places: int, time: Longs) -> Longs:
     """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
     order, following, ends = np.empty(len(time), np.int64), np.empty(places, np.int64), np.zeros(places + 1, np.int64)
     _count_places(places_of, ends)
@@ -231,7 +229,7 @@ def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDAr
     return order
 
 
-def _by_time(time: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+def _by_time(time: Longs) -> npt.NDArray[np.intp]:
     """A stable order. Times are rarely equal, and numpy sorts four times as fast where it need not be stable."""
     order = np.argsort(time)
     found = time[order]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import arrow_array, arrow_table
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -25,10 +25,10 @@ NOT_YET = np.int64(-1)  # no record has closed the window
 class Reopenings(NamedTuple):
     """Closed sessions that a record touched while they were still retained, as they were before it."""
 
-    at: npt.NDArray[np.int64]
+    at: Longs
     window: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
+    start_ms: Longs
+    end_ms: Longs
 
 
 @answers_calls("trace", guesses=False, value_of="run")
@@ -42,8 +42,8 @@ class SessionTrace(Trace):
     window: npt.NDArray[np.int32]
     reopenings: Reopenings
     retention_ms: int  # a session can be found while its end is at most this far behind stream time
-    loaded_start_ms: npt.NDArray[np.int64]  # bounds of the windows that came from a store, as they came
-    loaded_end_ms: npt.NDArray[np.int64]
+    loaded_start_ms: Longs  # bounds of the windows that came from a store, as they came
+    loaded_end_ms: Longs
 
     @property
     def last_window(self) -> npt.NDArray[np.int32]:
@@ -51,21 +51,21 @@ class SessionTrace(Trace):
         return self.window
 
     @cached_property
-    def survivor(self) -> npt.NDArray[np.int64]:
+    def survivor(self) -> Longs:
         """The session that each record is in at the end, after every merge; -1 for a dropped one."""
         return np.append(self.ended_in, -1)[self.window]
 
     @cached_property
-    def bounds_after(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def bounds_after(self) -> tuple[Longs, Longs]:
         """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
         times_ms, count = self.batch.timestamp_ms, len(self.window_columns.key)
         return bounds_after(self.window, times_ms, self.merges, self.loaded_start_ms, self.loaded_end_ms, count)
 
     @cached_property
-    def _by_window(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _by_window(self) -> tuple[Longs, Longs]:
         return grouped(self.window, len(self.window_columns.key))
 
-    def records_of(self, window: int) -> npt.NDArray[np.int64]:
+    def records_of(self, window: int) -> Longs:
         """The records that went into a window, before and after it took in others."""
         first, rows = self._by_window
         return rows[first[window] : first[window + 1]]
@@ -79,7 +79,7 @@ class SessionTrace(Trace):
         last = rows[earlier - 1]
         return int(self.bounds_after[0][last]), int(self.bounds_after[1][last])
 
-    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> Longs:
         """The last instant of each of these sessions: their end is in them."""
         return self.window_columns.end_ms[rows]
 
@@ -102,7 +102,7 @@ class SessionTrace(Trace):
         return Closes(*(column[order] for column in columns))
 
     @cached_property
-    def late_for_some(self) -> npt.NDArray[np.bool_]:
+    def late_for_some(self) -> Flags:
         """True for each record that was dropped as late: a session takes a record in, or no session does."""
         return self.decision == LATE
 
@@ -122,7 +122,7 @@ class SessionTrace(Trace):
         return int(count_updates(self.window, self.decision, self.batch.timestamp_ms, *self.bounds_after))
 
     @property
-    def opened_count(self) -> npt.NDArray[np.int64]:
+    def opened_count(self) -> Longs:
         """How many sessions more are open with each record: opened or re-opened ones, less those that it absorbed."""
         count = (self.decision == OPENED).astype(np.int64)
         np.subtract.at(count, self.merges.at, 1)
@@ -130,7 +130,7 @@ class SessionTrace(Trace):
         return count
 
     @property
-    def worth_seeing(self) -> npt.NDArray[np.int64]:
+    def worth_seeing(self) -> Longs:
         """3 for a drop or a bridge, 2 for a record that was late but kept, else 0."""
         marked = (self.decision == LATE) | (self.decision == MERGED)
         return 3 * marked.astype(np.int64) + 2 * self.late_but_kept
@@ -141,16 +141,14 @@ class SessionTrace(Trace):
         return 0
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Longs:
         """How many records of this run each session holds at the end, with those of the sessions that it absorbed."""
         return np.bincount(self.survivor[self.survivor >= 0], minlength=len(self.window_columns.key))
 
     def size_of(self, window: int) -> int:
         return int(self.sizes[window])
 
-    def windows_at(
-        self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
         """The sessions that had these bounds after these records: of several the one that had them last."""
         loaded = np.flatnonzero(self.window_slot[: self.window_columns.loaded_count] == slot)
         bounds = zip(self.loaded_start_ms[loaded].tolist(), self.loaded_end_ms[loaded].tolist(), strict=True)
@@ -174,7 +172,7 @@ class SessionTrace(Trace):
         window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
         return {"window_id": arrow_array(window_id, self.window < 0), "merged_count": merged_count}
 
-    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+    def windows(self, rows: Longs | None = None) -> pa.Table:
         """One row a window: window_id, partition, key, bounds, opened_by, closed_by, merged_into, parents, status."""
         windows = self.window_columns
         rows = np.arange(len(windows.key)) if rows is None else rows
@@ -195,7 +193,7 @@ class SessionTrace(Trace):
             }
         )
 
-    def _parents(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def _parents(self, rows: Longs) -> pa.Array:
         """Ids of the sessions that each window absorbed, in the order in which it did."""
         order = np.argsort(self.merges.into, kind="stable")
         count = np.bincount(self.merges.into, minlength=len(self.window_columns.key))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import arrow_array, arrow_table, numpy_array, texts
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, numpy_array, texts
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
@@ -27,7 +27,7 @@ from sessionkit.trace.slots import Slots
 class Merges(NamedTuple):
     """One row for each session that was absorbed: the record that did it, the older session, the one that ended."""
 
-    at: npt.NDArray[np.int64]
+    at: Longs
     into: npt.NDArray[np.int32]
     absorbed: npt.NDArray[np.int32]
 
@@ -40,15 +40,15 @@ class WindowColumns(NamedTuple):
 
     key: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
-    opened_by: npt.NDArray[np.int64]  # offset of the record that opened it: with the partition, its id
+    start_ms: Longs
+    end_ms: Longs
+    opened_by: Longs  # offset of the record that opened it: with the partition, its id
     merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
-    closed_before: npt.NDArray[np.int64]  # offset of the record that closed it before this run, -1 if not or re-opened
-    timestamp_ms: npt.NDArray[np.int64]  # what a result of it carries: a session's end, else the largest record time
+    closed_before: Longs  # offset of the record that closed it before this run, -1 if not or re-opened
+    timestamp_ms: Longs  # what a result of it carries: a session's end, else the largest record time
     loaded_count: int
 
-    def are_results(self, trailing_only: bool) -> npt.NDArray[np.bool_]:
+    def are_results(self, trailing_only: bool) -> Flags:
         """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
         if not trailing_only:
             return np.ones(len(self.key), np.bool_)
@@ -63,12 +63,12 @@ NO_WINDOWS = WindowColumns(_NO_CODES, _NO_CODES, _NONE, _NONE, _NONE, _NO_CODES,
 class Closes(NamedTuple):
     """Each time a window became final, in the order in which results go out: by record, window end, key bytes."""
 
-    at: npt.NDArray[np.int64]
+    at: Longs
     window: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
+    start_ms: Longs
+    end_ms: Longs
     # what the value is: the window's at the end of the run, or (where it was re-opened) the one before record `until`
-    until: npt.NDArray[np.int64]
+    until: Longs
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -84,7 +84,7 @@ class Trace:
     decision: npt.NDArray[np.uint8]
     window_columns: WindowColumns
     close_lag_ms: int
-    first_stream_time_ms: npt.NDArray[np.int64]
+    first_stream_time_ms: Longs
     merges: Merges = NO_MERGES
 
     def __len__(self) -> int:
@@ -113,12 +113,12 @@ class Trace:
         return self._numbered[2]
 
     @cached_property
-    def is_standing(self) -> npt.NDArray[np.bool_]:
+    def is_standing(self) -> Flags:
         """True for each window that was neither absorbed, nor closed before the run."""
         return (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
 
     @cached_property
-    def stream_time_ms(self) -> npt.NDArray[np.int64]:
+    def stream_time_ms(self) -> Longs:
         """Stream time of the record's partition once the record was seen, for each record."""
         out = np.empty(len(self), np.int64)
         rejected = np.empty(0, np.uint8) if self.batch.rejected is None else self.batch.rejected
@@ -127,24 +127,24 @@ class Trace:
         return out
 
     @cached_property
-    def last_stream_time_ms(self) -> npt.NDArray[np.int64]:
+    def last_stream_time_ms(self) -> Longs:
         """Stream time of each partition after the last record."""
         last = self.first_stream_time_ms.copy()
         np.maximum.at(last, self.batch.partition, self.stream_time_ms)
         return last
 
     @cached_property
-    def close_time_ms(self) -> npt.NDArray[np.int64]:
+    def close_time_ms(self) -> Longs:
         """The close line at each record: windows that end before it are final."""
         return self.stream_time_ms - self.close_lag_ms
 
     @cached_property
-    def accepted(self) -> npt.NDArray[np.bool_]:
+    def accepted(self) -> Flags:
         """True for each record that counts in a window."""
         return self.decision < LATE
 
     @property
-    def is_record(self) -> npt.NDArray[np.bool_]:
+    def is_record(self) -> Flags:
         """True for each row that is a record: not for one that only moves stream time, as records of other keys did."""
         return self.decision < TICK
 
@@ -154,12 +154,12 @@ class Trace:
         return int(np.count_nonzero(self.is_record))
 
     @cached_property
-    def late_but_kept(self) -> npt.NDArray[np.bool_]:
+    def late_but_kept(self) -> Flags:
         """True for each record older than the close line that was kept, as a window that it falls into is open."""
         return self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
 
     @cached_property
-    def ended_in(self) -> npt.NDArray[np.int64]:
+    def ended_in(self) -> Longs:
         """The window that each window ended up in: itself, or what absorbed it."""
         into = self.window_columns.merged_into
         root = np.where(into >= 0, into, np.arange(len(into)))
@@ -181,7 +181,7 @@ class Trace:
 
     @property
     @abstractmethod
-    def late_for_some(self) -> npt.NDArray[np.bool_]:
+    def late_for_some(self) -> Flags:
         """True for each record that was dropped as late, or came too late for some of its windows."""
 
     @property
@@ -201,12 +201,12 @@ class Trace:
 
     @property
     @abstractmethod
-    def opened_count(self) -> npt.NDArray[np.int64]:
+    def opened_count(self) -> Longs:
         """How many windows more are open with each record, before any closes: what it opened less what it merged."""
 
     @property
     @abstractmethod
-    def worth_seeing(self) -> npt.NDArray[np.int64]:
+    def worth_seeing(self) -> Longs:
         """How much each record adds to what there is to see of its key."""
 
     @property
@@ -219,9 +219,7 @@ class Trace:
         """How many records of this run a window holds at the end."""
 
     @abstractmethod
-    def windows_at(
-        self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
         """The windows of a slot, by their rows, that had these bounds after these records, which never fall."""
 
     def records(self) -> pa.Table:
@@ -238,7 +236,7 @@ class Trace:
         """Columns of the records: what each did to windows."""
 
     @abstractmethod
-    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+    def windows(self, rows: Longs | None = None) -> pa.Table:
         """One row a window."""
 
     def touched(self) -> pa.Table:
@@ -270,26 +268,26 @@ class Trace:
             "reason": words(decision, REASONS),
         }
 
-    def passed_by(self, partition: npt.NDArray[np.int32], last_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def passed_by(self, partition: npt.NDArray[np.int32], last_ms: Longs) -> Longs:
         """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
         last_open_ms = last_ms + np.minimum(self.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
         first, rows = self._by_partition
         return first_passing(first, rows, self.stream_time_ms[rows], partition, last_open_ms, len(self))
 
     @cached_property
-    def _by_partition(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _by_partition(self) -> tuple[Longs, Longs]:
         return grouped(self.batch.partition, len(self.batch.partitions))
 
     @abstractmethod
-    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> Longs:
         """The last instant that belongs to each of these windows."""
 
     @cached_property
-    def closed_by(self) -> npt.NDArray[np.int64]:
+    def closed_by(self) -> Longs:
         """Offset of the record that last closed each window; -1 while it is open (or if it was absorbed)."""
         return self.closed_by_of(np.arange(len(self.window_columns.key)))
 
-    def closed_by_of(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    def closed_by_of(self, rows: npt.NDArray[np.integer[Any]]) -> Longs:
         """`closed_by` of the given windows, worked out for them alone."""
         windows = self.window_columns
         by = windows.closed_before[rows]
@@ -370,7 +368,7 @@ class Trace:
         return html_block(f"<p>{text}; <code>.records()</code> and <code>.windows()</code> are tables.</p>")
 
 
-def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_]) -> pa.Array:
+def status_words(absorbed: Flags, closed: Flags) -> pa.Array:
     """ "merged", "closed" or "open" for each window."""
     code = np.where(absorbed, 2, np.where(closed, 1, 0)).astype(np.int8)
     return pa.DictionaryArray.from_arrays(arrow_array(code), texts(["open", "closed", "merged"])).cast(pa.string())

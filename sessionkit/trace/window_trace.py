@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import arrow_array, arrow_table
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -25,10 +25,10 @@ TOUCH = 75, "rows, one for each window of each record"  # bytes of a touch, and 
 class Touches(NamedTuple):
     """One row for each window that a record changed, made or missed, in the order in which Kafka goes through them."""
 
-    record: npt.NDArray[np.int64]  # row of the record
+    record: Longs  # row of the record
     window: npt.NDArray[np.int32]  # row of the window; -1: it was closed, so the record does not count in it
     effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
-    start_ms: npt.NDArray[np.int64]  # where the window starts
+    start_ms: Longs  # where the window starts
     source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
 
 
@@ -45,8 +45,8 @@ class WindowTrace(Trace):
     inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
     find_touches: Callable[[], Touches]
     find_missed: Callable[[], Touches | None] = lambda: None  # where they can be told without all the others
-    loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
-    noted_newest_ms: npt.NDArray[np.int64] | None = None  # a processor notes it: it may delete windows, and begin anew
+    loaded_timestamp_ms: Longs  # of the windows that came from a store, as they came
+    noted_newest_ms: Longs | None = None  # a processor notes it: it may delete windows, and begin anew
 
     @property
     def last_window(self) -> npt.NDArray[np.int32]:
@@ -68,8 +68,8 @@ class WindowTrace(Trace):
         return Touches(*(column[self.touches.effect == LATE] for column in self.touches))
 
     @cached_property
-    def late_for_some(self) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = self.decision == LATE
+    def late_for_some(self) -> Flags:
+        mask: Flags = self.decision == LATE
         mask[self.missed.record] = True
         return mask
 
@@ -89,7 +89,7 @@ class WindowTrace(Trace):
         return int((self.touches.effect != LATE).sum())
 
     @property
-    def opened_count(self) -> npt.NDArray[np.int64]:
+    def opened_count(self) -> Longs:
         """How many windows each record made."""
         count = np.zeros(len(self), np.int64)
         live = np.flatnonzero(self.touches.window >= 0)
@@ -98,7 +98,7 @@ class WindowTrace(Trace):
         return count
 
     @property
-    def worth_seeing(self) -> npt.NDArray[np.int64]:
+    def worth_seeing(self) -> Longs:
         """3 for a record that was dropped as late, else 0."""
         return 3 * (self.decision == LATE).astype(np.int64)
 
@@ -108,7 +108,7 @@ class WindowTrace(Trace):
         return self.longest_ms
 
     @cached_property
-    def newest_ms(self) -> npt.NDArray[np.int64]:
+    def newest_ms(self) -> Longs:
         """The largest record time in its window after each touch."""
         if self.noted_newest_ms is not None:
             return self.noted_newest_ms
@@ -120,7 +120,7 @@ class WindowTrace(Trace):
         return out
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Longs:
         """How many records of this run each window holds at the end."""
         touches, size = self.touches, np.zeros(len(self.window_columns.key), np.int64)
         sizes_of_touches(touches, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
@@ -129,15 +129,13 @@ class WindowTrace(Trace):
     def size_of(self, window: int) -> int:
         return int(self.sizes[window])
 
-    def windows_at(
-        self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
         """The windows that start then: their bounds never change."""
         own = np.flatnonzero(self.window_slot == slot)
         row_of = dict(zip(self.window_columns.start_ms[own].tolist(), own.tolist(), strict=True))
         return np.array([row_of[start] for start in start_ms.tolist()], np.int64)
 
-    def records_in(self, window: int) -> npt.NDArray[np.int64]:
+    def records_in(self, window: int) -> Longs:
         """The records of this run that a window holds at the end, by their rows: its own, and those that it copied."""
         touches, of_key = self.touches, self._touches_like(window)
         of_key = of_key[np.argsort(touches.window[of_key], kind="stable")]
@@ -176,16 +174,16 @@ class WindowTrace(Trace):
         return np.flatnonzero(np.append(alike, False)[self.touches.window])  # a missed window is -1
 
     @cached_property
-    def missing_ms(self) -> npt.NDArray[np.int64]:
+    def missing_ms(self) -> Longs:
         """By how much each touch of a closed window came too late: the grace that it lacked, exactly."""
         missed = self.missed
         return self.close_time_ms[missed.record] - self.last_instant_ms(self.ends_ms(missed.start_ms))
 
-    def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def last_instant_ms(self, end_ms: Longs) -> Longs:
         """The last time that lies in a window which ends at `end_ms`."""
         return end_ms if self.inclusive_end else end_ms - 1
 
-    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> Longs:
         return self.last_instant_ms(self.window_columns.end_ms[rows])
 
     @cached_property
@@ -209,7 +207,7 @@ class WindowTrace(Trace):
             "missed_count": np.bincount(self.missed.record, minlength=len(self)),
         }
 
-    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+    def windows(self, rows: Longs | None = None) -> pa.Table:
         """One row a window: partition, key, bounds, largest record time, opened_by, closed_by, status."""
         windows = self.window_columns
         rows = np.arange(len(windows.key)) if rows is None else rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import timestamps
@@ -25,8 +25,7 @@ from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import count_rows, order_rows, tell_rows
 from sessionkit.windows.contract import WindowKind, do_overlap
 
-Numbers = npt.NDArray[np.int64]
-_NONE_LOADED: Numbers = np.empty(0, np.int64)
+_NONE_LOADED: Longs = np.empty(0, np.int64)
 
 
 def assigned_names(windows: WindowKind) -> list[str]:
@@ -35,7 +34,7 @@ def assigned_names(windows: WindowKind) -> list[str]:
     return [f"{noun}_id", f"{noun}_start_ms", f"{noun}_end_ms", f"{noun}_rows", f"position_in_{noun}", "late"]
 
 
-def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Numbers) -> Any:
+def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Longs) -> Any:
     """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
     trace.check_all_keys("assign")
     opened = open_whole(data, source)
@@ -53,7 +52,7 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier
     return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
 
 
-def assigned(trace: Trace, windows: WindowKind, earlier_rows: Numbers = _NONE_LOADED) -> pa.Table:
+def assigned(trace: Trace, windows: WindowKind, earlier_rows: Longs = _NONE_LOADED) -> pa.Table:
     """A row for each record: its window's number, bounds and rows, its own position in it, and whether it was late.
 
     All but `late` are null where a record is in no window. Windows are numbered from 0 by the bytes of their key, then
@@ -100,7 +99,7 @@ def with_timestamps(added: pa.Table, timezone: str) -> pa.Table:
     return added
 
 
-def _numbers(trace: Trace, rows: Numbers) -> Numbers:
+def _numbers(trace: Trace, rows: Longs) -> Longs:
     """The number of each window that has rows: its place by key bytes, start and partition, then by its opening."""
     columns = trace.window_columns
     own = np.flatnonzero(rows)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 
 
-def decades(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def decades(values: npt.ArrayLike) -> Floats:
     """The common logarithm, the same on every machine: numpy's last digits are another on another processor."""
-    logs: npt.NDArray[np.float64] = np.log10(np.asarray(values, np.float64))
+    logs: Floats = np.log10(np.asarray(values, np.float64))
     return np.round(logs, 9)
 
 
@@ -82,7 +83,7 @@ def last_touches(window, at, row):  # type: ignore[no-untyped-def]
     return out
 
 
-def shown_places(*columns: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def shown_places(*columns: Any) -> tuple[Longs, Longs]:
     """(rows, place of each): the windows that a table shows, and where they belong among `keys` a partition.
 
     A window is shown if it is a result that no other absorbed, and was not closed before the run. The columns are those

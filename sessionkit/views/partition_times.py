@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import plural
 from sessionkit.records.frames import Frame
 from sessionkit.trace.trace import Trace
 from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind
-
-Integers = npt.NDArray[np.int64]
 
 
 class Stands(NamedTuple):
@@ -25,10 +24,10 @@ class Stands(NamedTuple):
     A place is a number of records that have arrived: 0 is before the first one.
     """
 
-    partition: Integers  # its code
-    time_ms: Integers
-    first: Integers  # the place from which it stood there
-    last: Integers  # the last place at which it did
+    partition: Longs  # its code
+    time_ms: Longs
+    first: Longs  # the place from which it stood there
+    last: Longs  # the last place at which it did
 
 
 @answers_calls("times")
@@ -112,7 +111,7 @@ def _stands(trace: Trace) -> Stands:
     return Stands(codes, times, place, last)
 
 
-def _mean_behind_ms(stands: Stands, leader_ms: Integers, count: int) -> npt.NDArray[np.float64]:
+def _mean_behind_ms(stands: Stands, leader_ms: Longs, count: int) -> Floats:
     """How far each partition was behind on average of the arrivals since it has a stream time; NaN if never."""
     summed = np.cumsum(np.append(0.0, leader_ms.astype(np.float64)))
     first = np.maximum(stands.first, 1)  # place 0 is after no arrival
@@ -123,7 +122,7 @@ def _mean_behind_ms(stands: Stands, leader_ms: Integers, count: int) -> npt.NDAr
     return np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
 
 
-def _led_count(trace: Trace, leader_ms: Integers) -> Integers:
+def _led_count(trace: Trace, leader_ms: Longs) -> Longs:
     """After how many arrivals each partition was the leader: the one that reached the newest time first."""
     took, count = trace.stream_time_ms > leader_ms[:-1], len(trace.batch.partitions)
     since = np.maximum.accumulate(np.where(took, np.arange(len(took)), -1))

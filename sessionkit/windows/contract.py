@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow
@@ -23,8 +24,7 @@ from sessionkit.windows.processor import Aggregates, EmitSchedule, Processor
 if TYPE_CHECKING:
     from sessionkit.trace.window_trace import Touches
 
-Times = TypeVar("Times", int, npt.NDArray[np.int64])
-Longs: TypeAlias = npt.NDArray[np.int64]
+Times = TypeVar("Times", int, Longs)
 Bounds: TypeAlias = tuple[Longs, Longs]
 K = TypeVar("K", bound="type[WindowKind]")
 
@@ -110,7 +110,7 @@ class WindowKind(Protocol):
     def last_instant_ms(self, stored: Any, /) -> int:
         """The last time that lies in a stored window or session."""
 
-    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
 
     def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:

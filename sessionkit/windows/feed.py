@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.process import Hand, at_once
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
@@ -18,7 +19,6 @@ from sessionkit.trace.trace import Merges
 from sessionkit.windows.loops import count_decisions, count_each
 
 Slot = npt.NDArray[np.int32]
-Times = npt.NDArray[np.int64]
 CHUNK = 131_072  # records at a time: the memory that a chunk touches stays in the processor's cache
 
 
@@ -27,9 +27,9 @@ class Columns(NamedTuple):
 
     lo: int
     slot: npt.NDArray[np.int32]  # -1: rejected, its reason is in `decision`
-    timestamp_ms: npt.NDArray[np.int64]
-    stream_time_ms: npt.NDArray[np.int64]  # of the record's partition, with the record
-    first_stream_time_ms: npt.NDArray[np.int64]  # of each partition, before them
+    timestamp_ms: Longs
+    stream_time_ms: Longs  # of the record's partition, with the record
+    first_stream_time_ms: Longs  # of each partition, before them
     slot_partition: npt.NDArray[np.int32]  # of each slot
     decision: npt.NDArray[np.uint8]
 
@@ -38,7 +38,7 @@ class Room(NamedTuple):
     """Room for what a piece of the records gets beside its own columns."""
 
     slot: npt.NDArray[np.int32]
-    stream_time_ms: npt.NDArray[np.int64]
+    stream_time_ms: Longs
     decision: npt.NDArray[np.uint8]  # none where all are kept
 
 
@@ -46,9 +46,9 @@ class Decided(NamedTuple):
     """The outcome of a kernel: its windows as columns, and how many times a record was too late for one."""
 
     slot: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    timestamp_ms: npt.NDArray[np.int64]
-    opened_at: npt.NDArray[np.int64]  # row of the record that opened it
+    start_ms: Longs
+    timestamp_ms: Longs
+    opened_at: Longs  # row of the record that opened it
     missed_count: int
 
     @property
@@ -61,11 +61,11 @@ class DecidedSessions(NamedTuple):
     """The outcome of the kernel of sessions."""
 
     slot: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
+    start_ms: Longs
+    end_ms: Longs
     merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
-    is_closed: npt.NDArray[np.bool_]  # of those that were there before: they are as closed as they came
-    opened_by: list[npt.NDArray[np.int64]]  # offsets of the records that opened the new ones, in pieces
+    is_closed: Flags  # of those that were there before: they are as closed as they came
+    opened_by: list[Longs]  # offsets of the records that opened the new ones, in pieces
     window: npt.NDArray[np.int32]  # of each record, if the feed keeps them; -1 for a dropped one
     merges: Merges
     reopenings: Reopenings
@@ -76,9 +76,9 @@ class Loaded(NamedTuple):
     """The windows that were there before the records, sorted by slot and start."""
 
     slot: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    timestamp_ms: npt.NDArray[np.int64]  # of the newest record in it; of a session that is its end
-    is_closed: npt.NDArray[np.bool_]  # by a run before
+    start_ms: Longs
+    timestamp_ms: Longs  # of the newest record in it; of a session that is its end
+    is_closed: Flags  # by a run before
 
 
 NOTHING_LOADED = Loaded(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
@@ -92,7 +92,7 @@ class Feed:
         batch: RecordBatch,
         loaded: Loaded,
         slots: Slots,
-        first_stream_time_ms: npt.NDArray[np.int64],
+        first_stream_time_ms: Longs,
         *,
         keep: bool,
         keep_offsets: bool = True,
@@ -182,7 +182,7 @@ class PlacedFeed(Feed):
     Their slots are by partition. Keys and partitions of the records are not looked at.
     """
 
-    def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Times) -> None:
+    def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Longs) -> None:
         before = np.full(len(batch.partitions), -1, np.int64)
         super().__init__(batch, NOTHING_LOADED, slots, before, keep=False, keep_offsets=False)
         self._slot, self._stair = slot, stream_time_ms

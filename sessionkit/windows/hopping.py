@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
@@ -108,7 +108,7 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
         first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         return [(start, start + self.size_ms) for start in range(first, timestamp_ms + 1, self.advance_ms)]
 
-    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
         newest, most = np.unique(timestamps_ms // self.advance_ms), -(-self.size_ms // self.advance_ms)
         fresh = np.minimum(np.diff(newest, prepend=newest[:1] - most), most)  # windows that the time before is not in

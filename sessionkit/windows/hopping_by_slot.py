@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import announce_compiling, compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.feed import Decided, Feed
@@ -28,9 +29,9 @@ SLOT, WINDOWS, MISSED = range(3)  # places in `counters`
 class SlotWindows(NamedTuple):
     """Windows by slot and start; `number` is the start as a multiple of the advance."""
 
-    number: npt.NDArray[np.int64]
-    timestamp_ms: npt.NDArray[np.int64]
-    opened_at: npt.NDArray[np.int64]
+    number: Longs
+    timestamp_ms: Longs
+    opened_at: Longs
     slot: npt.NDArray[np.int32]
 
 

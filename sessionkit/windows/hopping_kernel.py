@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.process import check_room, hand_each
@@ -34,18 +35,18 @@ WINDOWS, CELLS, TOUCHES, MISSED, SEEN = range(5)  # places in `counters`
 class Room(NamedTuple):
     """Room for what a step hands on: a row for each window that a record counts in."""
 
-    record: npt.NDArray[np.int64]
+    record: Longs
     window: npt.NDArray[np.int32]
-    opened: npt.NDArray[np.bool_]
+    opened: Flags
 
 
 class Step(NamedTuple):
     """What was decided of the records before `end`: which record counts in which window."""
 
     end: int
-    record: npt.NDArray[np.int64]
+    record: Longs
     window: npt.NDArray[np.int32]
-    opened: npt.NDArray[np.bool_]
+    opened: Flags
 
 
 @compiled_loop
@@ -287,7 +288,7 @@ class TimeState:
         windows[: len(self.windows)] = self.windows
         self._windows = windows
 
-    def _grow_cells(self, close_time_ms: npt.NDArray[np.int64], wanted: int) -> None:
+    def _grow_cells(self, close_time_ms: Longs, wanted: int) -> None:
         """Makes room for the cells wanted: what is closed goes, and what stays fills at most a quarter."""
         cells = empty_cells(int(self._counters[CELLS]) + wanted)
         size_ms, advance_ms, _ = self._lengths

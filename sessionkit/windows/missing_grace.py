@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.cells import empty_cells
-from sessionkit.windows.contract import Bounds, Longs, SessionKind
+from sessionkit.windows.contract import Bounds, SessionKind
 from sessionkit.windows.feed import Columns, Loaded
 from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import (
@@ -25,7 +26,7 @@ from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import SessionStore, Store, StoredSession
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import Bounds, Longs, Times, window_kind
+from sessionkit.windows.contract import Bounds, Times, window_kind
 from sessionkit.windows.feed import DecidedSessions, Feed
 from sessionkit.windows.missing_grace import missing_grace_of_key
 from sessionkit.windows.processor import Aggregates, Processor
@@ -207,7 +208,7 @@ class SessionWindows(metaclass=AnswersNames):
         return self.inactivity_gap_ms
 
     @staticmethod
-    def last_instants_ms(timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(timestamps_ms: Longs) -> Longs:
         """The last instants of all sessions that records of these times can be in, each once, rising."""
         return np.unique(timestamps_ms)
 

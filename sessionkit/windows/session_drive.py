@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import OPENED
 from sessionkit.base.process import hand_each
@@ -48,7 +49,7 @@ class _Drive:
         self._opened_by = np.empty(room if feed.keeps_offsets else 0, np.int64)
         first = np.zeros(len(batch.partitions), np.int64) if batch.first_offset is None else batch.first_offset
         self._next_offset = first.copy()
-        self._all_opened_by: list[npt.NDArray[np.int64]] = []
+        self._all_opened_by: list[Longs] = []
         self._events: list[Events] = []
         self._merge_count = 0
 

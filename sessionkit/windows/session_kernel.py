@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
@@ -32,13 +33,13 @@ SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(COUNTERS)
 class Events(NamedTuple):
     """Events of one chunk beside its records: merges, and closed sessions that were touched again."""
 
-    merge_at: npt.NDArray[np.int64]
+    merge_at: Longs
     merge_into: npt.NDArray[np.int32]
     merge_absorbed: npt.NDArray[np.int32]
-    reopen_at: npt.NDArray[np.int64]
+    reopen_at: Longs
     reopen_row: npt.NDArray[np.int32]
-    reopen_start: npt.NDArray[np.int64]
-    reopen_end: npt.NDArray[np.int64]
+    reopen_start: Longs
+    reopen_end: Longs
 
 
 @compiled_loop
@@ -299,7 +300,7 @@ class SessionKernel:
             sessions[: self.count] = self.sessions
             self._sessions = sessions
 
-    def _grow_cells(self, first_stream_time_ms: npt.NDArray[np.int64]) -> None:
+    def _grow_cells(self, first_stream_time_ms: Longs) -> None:
         """Makes room for the cells wanted: what is expired by the time of its slot goes; the rest fills a quarter."""
         counters = self._counters
         cells = empty_cells(int(counters[CELLS]) + int(counters[CELLS_WANTED]))

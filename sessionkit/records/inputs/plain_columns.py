@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Longs
 from sessionkit.errors import InvalidData, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.row_names import row_name
 
@@ -92,7 +92,7 @@ def _plain(array: pa.Array) -> pa.Array:
     return array.cast(plain)
 
 
-def _sizes(lists: pa.Array) -> npt.NDArray[np.int64]:
+def _sizes(lists: pa.Array) -> Longs:
     """Number of values in each list; 0 for a missing list, whatever its offsets say."""
     sizes = np.asarray(lists.sizes) if hasattr(lists, "sizes") else np.diff(np.asarray(lists.offsets))
     return np.where(np.asarray(lists.is_null()), 0, sizes)

@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import SparkContext
@@ -20,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from sessionkit.base.arrays import Floats
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.files.parquet import open_parquet, read_parquet, readable
 from sessionkit.records.inputs.pandas_columns import check_columns
@@ -160,7 +160,7 @@ def _number(options: Mapping[str, str], name: str, otherwise: float) -> float:
     return number
 
 
-def _arrival(path: str, options: Mapping[str, str]) -> npt.NDArray[np.float64]:
+def _arrival(path: str, options: Mapping[str, str]) -> Floats:
     """When each row arrived, in seconds; never before the row in front of it."""
     name = options.get("arrival")
     if name is None:

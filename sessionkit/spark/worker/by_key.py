@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import TICK
 from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
@@ -87,7 +88,7 @@ def choose(
         yield from rest.rename_columns(schema.names).cast(schema).to_batches()
 
 
-def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
+def shares_of(keys: pa.Array, shares: int) -> Longs:
     """Which share each key belongs to: another hash than Kafka's, by which keys came into their partition."""
     if pa.types.is_integer(keys.type):
         numbers = keys.to_numpy().astype(np.int64)
@@ -104,7 +105,7 @@ def _parts(so_far: PartitionSoFar, batch: RecordBatch, shares: int) -> Iterator[
         yield _part(batch, rows, share[rows] != number)
 
 
-def _part(batch: RecordBatch, rows: npt.NDArray[np.intp], tick: npt.NDArray[np.bool_]) -> pa.Table:
+def _part(batch: RecordBatch, rows: npt.NDArray[np.intp], tick: Flags) -> pa.Table:
     rejected = np.zeros(len(rows), np.uint8) if batch.rejected is None else batch.rejected[rows]
     place, key = pa.array(rows, mask=tick), batch.key[rows]
     columns: list[Any] = [

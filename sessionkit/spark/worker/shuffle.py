@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.errors import InvalidData, problem
 from sessionkit.records.places import not_after
 
@@ -233,7 +234,7 @@ def slot_of(partition: int) -> int:
 
 
 @cache
-def _slots(turn: int) -> npt.NDArray[np.int64]:
+def _slots(turn: int) -> Longs:
     """For each remainder the (turn + 1)-th number whose hash leaves it."""
     found = np.full(_SLOTS, -1)
     seen = np.zeros(_SLOTS, np.int64)
@@ -253,7 +254,7 @@ def _slots(turn: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def spark_hash(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def spark_hash(numbers: Longs) -> Longs:
     """Spark's `hash` of 32-bit integers (Murmur3 with seed 42), as numbers of 0 and more."""
     mask = np.uint64(0xFFFFFFFF)
 

@@ -7,10 +7,10 @@ from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import Snapshot, StoredColumns
@@ -121,7 +121,7 @@ class PersistentBulkStore(PersistentStore):
         return self.layout.stored(place, self._key(place.key), fields)
 
 
-def _by_partition(columns: StoredColumns) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+def _by_partition(columns: StoredColumns) -> Iterator[tuple[int, Flags]]:
     """(partition, mask of its windows) of each partition."""
     for partition in np.unique(columns.partition).tolist():
         yield partition, columns.partition == partition

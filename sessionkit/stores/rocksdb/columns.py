@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.errors import StoreCorrupted
 from sessionkit.records.keys import MAX_KEY_BYTES
@@ -179,7 +180,7 @@ class Packed(NamedTuple):
     """Rows of bytes, one behind the other."""
 
     raw: Bytes
-    ends: npt.NDArray[np.int64]
+    ends: Longs
 
     @classmethod
     def of(cls, rows: list[bytes]) -> Packed:
@@ -328,7 +329,7 @@ def _numbers_in(column: pa.Array | npt.NDArray[np.object_]) -> tuple[Any, list[p
 # ---- keys and places
 
 
-def _are_plain(partition: npt.NDArray[np.int64], places: PlaceColumns, keys: Packed) -> bool:
+def _are_plain(partition: Longs, places: PlaceColumns, keys: Packed) -> bool:
     """False if a row must be refused, which is done where rows are written one by one."""
     lengths = np.diff(keys.ends, prepend=0)
     refused = (places.start_ms < 0) | (places.time_ms < places.start_ms) | (lengths > MAX_KEY_BYTES)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, errors_as, problem
 from sessionkit.records.frames import python_objects
@@ -30,7 +31,6 @@ _ROWS = "rows"  # left out where no window knows them
 _AGGREGATE = "result "  # before the names of aggregations
 _PACKED = {b"sessionkit": b"packed"}  # the values of a Python function, as the stores write them
 _SMALL = pa.ipc.IpcWriteOptions(compression="zstd")
-Rows = npt.NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
@@ -58,9 +58,9 @@ class ChunkedState(ColumnState):
     def __init__(self, of: str, partition: int) -> None:
         super().__init__(of)
         self.partition = partition
-        self._chunk: Rows = np.empty(0, np.int64)
-        self._row: Rows = np.empty(0, np.int64)
-        self._gone: list[Rows] = []  # rows of chunks that are gone since the last seal, as (chunk, row)
+        self._chunk: Longs = np.empty(0, np.int64)
+        self._row: Longs = np.empty(0, np.int64)
+        self._gone: list[Longs] = []  # rows of chunks that are gone since the last seal, as (chunk, row)
         self._written: dict[int, int] = {}  # how many rows were written into each chunk, the oldest first
         self._next = 0
 
@@ -147,7 +147,7 @@ class ChunkedState(ColumnState):
             raise StoreCorrupted(problem("a state is incomplete", got, "the chunks that were written with it"))
         return state
 
-    def _drop(self, gone: Rows) -> None:
+    def _drop(self, gone: Longs) -> None:
         """Takes out the rows that the log says are gone; those of forgotten chunks went with them."""
         numbers, sizes = np.array([*self._written], np.int64), np.array([*self._written.values()], np.int64)
         at = np.searchsorted(numbers, gone[0])

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import plural
@@ -149,11 +149,11 @@ class Comparison(Pictured, Generic[Frame]):
         return _GROUPS[type(self.before.trace)](self.before.trace, self.after.trace, self._are_same)
 
     @cached_property
-    def _accepted(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _accepted(self) -> tuple[Flags, Flags]:
         kept, keeps = (run.trace.accepted[run.trace.is_record] for run in (self.before, self.after))
         return kept, keeps
 
-    def _are_same(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def _are_same(self, before: Longs, after: Longs) -> Flags:
         """True for each pair of windows whose bounds and results are the same."""
         one, other = self.before._outcome, self.after._outcome
         here, there = one.window_columns, other.window_columns
@@ -208,7 +208,7 @@ def _difference(one: RecordBatch, other: RecordBatch) -> str:
     return ""
 
 
-def _how_many(differs: npt.NDArray[np.bool_]) -> str:
+def _how_many(differs: Flags) -> str:
     return f"{np.count_nonzero(differs):,} of {plural(len(differs), 'record')}"
 
 
@@ -219,7 +219,7 @@ def _bounds(side: Side) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(side.first, pa.int32()), pairs)
 
 
-def equal_results(one: tables.Column, other: tables.Column) -> npt.NDArray[np.bool_]:
+def equal_results(one: tables.Column, other: tables.Column) -> Flags:
     """`are_equal` of each row of two columns: at once where both hold numbers, or texts, of one type."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype != object:
         return (one == other) | ((one != one) & (other != other))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
@@ -74,12 +75,12 @@ def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar
 class _Windows(NamedTuple):
     """The windows of both runs, by group, those before ahead of those after."""
 
-    group: npt.NDArray[np.int64]
-    side: npt.NDArray[np.int64]
-    key: npt.NDArray[np.int64]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
-    changes: npt.NDArray[np.bool_]
+    group: Longs
+    side: Longs
+    key: Longs
+    start_ms: Longs
+    end_ms: Longs
+    changes: Flags
 
 
 def _windows(groups: Groups) -> _Windows:
@@ -117,7 +118,7 @@ def _stretch(windows: _Windows, lanes: int) -> tuple[int, int]:
     return first, int(first + length)
 
 
-def _whole_windows(windows: _Windows, mine: npt.NDArray[np.bool_], span: tuple[int, int]) -> tuple[int, int]:
+def _whole_windows(windows: _Windows, mine: Flags, span: tuple[int, int]) -> tuple[int, int]:
     """The span, made longer so that it cuts no window of these that changes."""
     low, high = span
     cut = mine & windows.changes & (windows.start_ms <= high) & (windows.end_ms >= low)
@@ -125,9 +126,7 @@ def _whole_windows(windows: _Windows, mine: npt.NDArray[np.bool_], span: tuple[i
     return int(first), int(last)
 
 
-def _keys(
-    comparison: Comparison, windows: _Windows, span: tuple[int, int], most: int
-) -> tuple[npt.NDArray[np.int64], bool]:
+def _keys(comparison: Comparison, windows: _Windows, span: tuple[int, int], most: int) -> tuple[Longs, bool]:
     """Codes of the keys with the most changes in this span, in that order; whether there are others that change."""
     groups = comparison._groups
     within = np.zeros(len(groups), np.bool_)

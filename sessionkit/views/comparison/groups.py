@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, WindowColumns
@@ -19,40 +20,38 @@ from sessionkit.views.loops import group_tied, rows_of_places
 
 CHANGES = ("same", "changed", "split", "joined", "regrouped", "lost", "gained")
 SAME, CHANGED, SPLIT, JOINED, REGROUPED, LOST, GAINED = range(len(CHANGES))
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-AreSame = Callable[[Numbers, Numbers], Flags]
+AreSame = Callable[[Longs, Longs], Flags]
 
 
 class Side(NamedTuple):
     """The windows of one run: those of group g are `rows[first[g]:first[g + 1]]`, by start and end."""
 
-    first: Numbers
-    rows: Numbers
+    first: Longs
+    rows: Longs
     columns: WindowColumns
-    partitions: Numbers  # the number of each partition code
+    partitions: Longs  # the number of each partition code
 
     @property
-    def counts(self) -> Numbers:
+    def counts(self) -> Longs:
         """How many windows each group has."""
         return np.diff(self.first)
 
     @property
-    def group(self) -> Numbers:
+    def group(self) -> Longs:
         """The group of each of the `rows`."""
         return np.repeat(np.arange(len(self.first) - 1), self.counts)
 
-    def one_of_each(self, groups: Numbers) -> Numbers:
+    def one_of_each(self, groups: Longs) -> Longs:
         """The first window of each of these groups, none of which is empty."""
         return self.rows[self.first[groups]]
 
     @property
-    def start_ms(self) -> Numbers:
+    def start_ms(self) -> Longs:
         """Of each of the `rows`."""
         return self.columns.start_ms[self.rows]
 
     @property
-    def end_ms(self) -> Numbers:
+    def end_ms(self) -> Longs:
         """Of each of the `rows`."""
         return self.columns.end_ms[self.rows]
 
@@ -69,15 +68,15 @@ class Groups:
         return len(self.what)
 
     @cached_property
-    def key(self) -> Numbers:
+    def key(self) -> Longs:
         return self._of_one(lambda side, rows: side.columns.key[rows])
 
     @cached_property
-    def partition(self) -> Numbers:
+    def partition(self) -> Longs:
         return self._of_one(lambda side, rows: side.partitions[side.columns.partition[rows]])
 
     @cached_property
-    def start_ms(self) -> Numbers:
+    def start_ms(self) -> Longs:
         found = np.full(len(self), np.iinfo(np.int64).max)
         for side in (self.before, self.after):
             groups = np.flatnonzero(side.counts)
@@ -85,14 +84,14 @@ class Groups:
         return found
 
     @cached_property
-    def end_ms(self) -> Numbers:
+    def end_ms(self) -> Longs:
         found = np.full(len(self), np.iinfo(np.int64).min)
         for side in (self.before, self.after):
             if len(groups := np.flatnonzero(side.counts)):
                 found[groups] = np.maximum(found[groups], np.maximum.reduceat(side.end_ms, side.first[groups]))
         return found
 
-    def _of_one(self, take: Callable[[Side, Numbers], npt.NDArray[Any]]) -> Numbers:
+    def _of_one(self, take: Callable[[Side, Longs], npt.NDArray[Any]]) -> Longs:
         found = np.empty(len(self), np.int64)
         for side in (self.after, self.before):
             groups = np.flatnonzero(side.counts)
@@ -125,7 +124,7 @@ def groups_by_place(before: Trace, after: Trace, are_same: AreSame) -> Groups:
     return _told(traces, [np.arange(count), found], count + int(lone.sum()), are_same)
 
 
-def _marked(count: int, window: Numbers, records: Flags) -> Flags:
+def _marked(count: int, window: Longs, records: Flags) -> Flags:
     """True for each of so many windows that one of these records ended up in."""
     marked = np.zeros(count, np.bool_)
     marked[window[records]] = True
@@ -138,7 +137,7 @@ def _places(trace: Trace) -> tuple[npt.NDArray[Any], ...]:
     return partition, columns.key, columns.start_ms, columns.end_ms
 
 
-def _told(traces: tuple[Trace, Trace], labels: Sequence[Numbers], size: int, are_same: AreSame) -> Groups:
+def _told(traces: tuple[Trace, Trace], labels: Sequence[Longs], size: int, are_same: AreSame) -> Groups:
     before, after = (_side(trace, label, size) for trace, label in zip(traces, labels, strict=True))
     many, many_after = before.counts, after.counts
     several = np.where(many == 1, SPLIT, np.where(many_after == 1, JOINED, REGROUPED))
@@ -149,7 +148,7 @@ def _told(traces: tuple[Trace, Trace], labels: Sequence[Numbers], size: int, are
     return Groups(before, after, what.astype(np.int8))
 
 
-def _side(trace: Trace, label: Numbers, size: int) -> Side:
+def _side(trace: Trace, label: Longs, size: int) -> Side:
     columns = trace.window_columns
     first, rows = grouped(label, size)
     count = np.diff(first)
@@ -160,7 +159,7 @@ def _side(trace: Trace, label: Numbers, size: int) -> Side:
     return Side(first, rows, columns, trace.batch.partitions)
 
 
-def ranks_as_text(keys: pa.Array) -> npt.NDArray[np.int64]:
+def ranks_as_text(keys: pa.Array) -> Longs:
     """The place of each distinct key among all of them, in the order of their texts."""
     texts = keys if pa.types.is_string(keys.type) else pa.array([str(key) for key in keys.to_pylist()], pa.string())
     ranks = np.empty(len(keys), np.int64)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
@@ -23,7 +24,7 @@ from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import short_reason
 from sessionkit.windows.contract import SessionKind
 
-Numbers = Sequence[int] | npt.NDArray[np.int64]
+Numbers = Sequence[int] | Longs
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
 # A picture that is laid out for the least width is drawn as wide as the room that it is given.
@@ -91,11 +92,11 @@ class Frame:
     def ms_per_pixel(self) -> float:
         return (self.x_range_ms[1] - self.x_range_ms[0]) / self.plot_width
 
-    def x(self, ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def x(self, ms: npt.ArrayLike) -> Floats:
         """Pixels from the left edge of the plot."""
         return (np.asarray(ms, np.float64) - self.x_range_ms[0]) / self.ms_per_pixel
 
-    def y(self, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def y(self, value: npt.ArrayLike) -> Floats:
         """Pixels from the top edge of the plot."""
         low, high = self.y_range
         return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Floats
 from sessionkit.views.drawing.grammar import Frame, Outline
 from sessionkit.views.drawing.measured_text import PAD, SIZE, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
 
-Boxes = npt.NDArray[np.float64]  # rows of (left, top, right, bottom) in pixels of the plot
+Boxes = Floats  # rows of (left, top, right, bottom) in pixels of the plot
 
 NO_BOXES: Boxes = np.empty((0, 4))
 MOST_OF_A_KIND = 3
@@ -40,11 +41,11 @@ class Label:
     y: float
     text: str
     colour: str
-    places: npt.NDArray[np.float64]  # offsets (across, down) of its middle in pixels, best first
+    places: Floats  # offsets (across, down) of its middle in pixels, best first
     size: int = SIZE
 
 
-def around(prefer: float, width: float, height: float) -> npt.NDArray[np.float64]:
+def around(prefer: float, width: float, height: float) -> Floats:
     """Places for a label on a leader line, nearest first; `prefer` is the angle (0 right, 90 up) that looks best."""
     lengths = np.array(_LEADER_LENGTHS)[:, None]
     angles = np.arange(_LEADER_ANGLES) * (360 / _LEADER_ANGLES)
@@ -129,13 +130,13 @@ class _Room:
         self._frame = frame
         self.marks, self.dots, self.lines, self.strokes = NO_BOXES, NO_BOXES, NO_BOXES, NO_BOXES
         self._taken = NO_BOXES
-        self._leaders: list[npt.NDArray[np.float64]] = []
+        self._leaders: list[Floats] = []
 
     def around(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float) -> Boxes:
         across, up = self._frame.x(x_ms), self._frame.y(y)
         return np.column_stack([across - radius, up - radius, across + radius, up + radius])
 
-    def boxes_of(self, x_ms: npt.NDArray[np.float64], up: npt.NDArray[np.float64]) -> Boxes:
+    def boxes_of(self, x_ms: Floats, up: Floats) -> Boxes:
         """A box for each stretch of lines whose corners these are; NaN parts one line from the next."""
         x, y = self._frame.x(x_ms), self._frame.y(up)
         sides = [side(ends[1:], ends[:-1]) for side in (np.minimum, np.maximum) for ends in (x, y)]
@@ -155,12 +156,12 @@ class _Room:
             left = left[~_hits(self._paths(label, offsets[left]), self._taken).any(axis=1)]
         return left
 
-    def cost(self, label: Label, offsets: Boxes, leader: bool) -> npt.NDArray[np.float64]:
+    def cost(self, label: Label, offsets: Boxes, leader: bool) -> Floats:
         """What the label would cover or cross at these offsets."""
         boxes, point = self._boxes(label, offsets), self._point(label)
         lines = _overlap(boxes, _near(self.lines, boxes)).sum(axis=1)
         dots = _overlap(boxes, _near(self.dots, boxes)).sum(axis=1)
-        cost: npt.NDArray[np.float64] = _CROSSED_LINE_COST * lines + _COVERED_DOT_COST * dots
+        cost: Floats = _CROSSED_LINE_COST * lines + _COVERED_DOT_COST * dots
         if leader:
             marks = _near(self.marks, np.vstack([boxes, [*point, *point]]))
             others = marks[(np.abs((marks[:, :2] + marks[:, 2:]) / 2 - point) >= 1).any(axis=1)]
@@ -181,7 +182,7 @@ class _Room:
         middle = self._point(label) + offsets
         return np.column_stack([middle - half, middle + half])
 
-    def _paths(self, label: Label, offsets: Boxes) -> npt.NDArray[np.float64]:
+    def _paths(self, label: Label, offsets: Boxes) -> Floats:
         return self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
 
 
@@ -191,7 +192,7 @@ def spread(rows: Sequence[int]) -> list[int]:
     return [rows[place] for place in places.tolist()]
 
 
-def _hits(paths: npt.NDArray[np.float64], boxes: Boxes) -> npt.NDArray[np.bool_]:
+def _hits(paths: Floats, boxes: Boxes) -> Flags:
     """For each path and each box: does the path enter the box?"""
     x, y = paths[:, :, None, 0], paths[:, :, None, 1]
     inside = (x > boxes[:, 0]) & (x < boxes[:, 2]) & (y > boxes[:, 1]) & (y < boxes[:, 3])
@@ -206,7 +207,7 @@ def _near(others: Boxes, boxes: Boxes) -> Boxes:
     return others[_overlap(around[None], others)[0]]
 
 
-def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
+def _overlap(boxes: Boxes, others: Boxes) -> Flags:
     """For each of `boxes` and each of `others`: do they overlap?"""
     a, b = boxes[:, None, :], others[None, :, :]
     return (a[..., 0] < b[..., 2]) & (b[..., 0] < a[..., 2]) & (a[..., 1] < b[..., 3]) & (b[..., 1] < a[..., 3])

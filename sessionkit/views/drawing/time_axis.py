@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, ClockChanges, clock_changes, show_time
 from sessionkit.base.text import escape_label
@@ -32,7 +33,7 @@ MOST_TICKS = 9
 SHORT_PART = 10  # a linear axis would show most lengths in less than this part of it
 
 
-def takes_logarithm(lengths_ms: npt.NDArray[np.int64]) -> bool:
+def takes_logarithm(lengths_ms: Longs) -> bool:
     """Whether nine of ten lengths lie in the first tenth of what is between the smallest and the largest."""
     positive = np.sort(lengths_ms[lengths_ms > 0])
     if not len(positive):

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
@@ -20,7 +20,7 @@ from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind
 
-Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Counts = tuple[Longs, Longs]
 
 _LAST_DATE_MS = 253_000_000_000_000  # in the year 9987: a calendar goes on a little behind what it shows
 _TIMES = {"start_ms": "start", "end_ms": "end"}
@@ -87,7 +87,7 @@ class DropCalendar(Generic[Frame]):
         """How many records each cell has, and how many of them were dropped or missed a window."""
         return self._in_cells(self._is_record), self._in_cells(self._is_shown)
 
-    def _in_cells(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def _in_cells(self, chosen: Flags) -> Longs:
         times_ms = self.trace.batch.timestamp_ms[self._has_time & chosen]
         cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
         return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
@@ -185,16 +185,16 @@ class DropCalendar(Generic[Frame]):
         return said
 
     @cached_property
-    def _is_record(self) -> npt.NDArray[np.bool_]:
+    def _is_record(self) -> Flags:
         decision = self.trace.decision
         return (decision != REPLAYED) & (decision < TICK)
 
     @cached_property
-    def _is_shown(self) -> npt.NDArray[np.bool_]:
+    def _is_shown(self) -> Flags:
         return self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
 
     @cached_property
-    def _has_time(self) -> npt.NDArray[np.bool_]:
+    def _has_time(self) -> Flags:
         return self._is_record & (self.trace.decision != BAD_TIME) & (self.trace.batch.timestamp_ms >= 0)
 
     @cached_property
@@ -218,7 +218,7 @@ class DropCalendar(Generic[Frame]):
         return picture_bundle(self.figure(), repr(self))
 
 
-def _span(times_ms: npt.NDArray[np.int64], dropped_ms: npt.NDArray[np.int64]) -> tuple[int, int]:
+def _span(times_ms: Longs, dropped_ms: Longs) -> tuple[int, int]:
     """From the first to the last time, without the few that would make the span many times longer."""
     whole = int(times_ms.min()), int(times_ms.max())
     ends = [_ends(times_ms, _OUTSIDE_RECORDS), _ends(dropped_ms, _OUTSIDE_DROPS)]
@@ -226,7 +226,7 @@ def _span(times_ms: npt.NDArray[np.int64], dropped_ms: npt.NDArray[np.int64]) ->
     return inner if whole[1] - whole[0] > _STRETCHED * (inner[1] - inner[0]) > 0 else whole
 
 
-def _ends(times_ms: npt.NDArray[np.int64], outside: float) -> tuple[int, int]:
+def _ends(times_ms: Longs, outside: float) -> tuple[int, int]:
     """The times between which all but this share on either side lie."""
     left_out = int(len(times_ms) * outside)
     ordered = np.partition(times_ms, (left_out, len(times_ms) - 1 - left_out))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
@@ -16,7 +17,6 @@ from sessionkit.views.drawing.time_axis import takes_logarithm
 from sessionkit.views.drop_calendar.cells import Calendar
 from sessionkit.views.loops import decades
 
-Integers = npt.NDArray[np.int64]
 TITLES = {"dropped": "When records were dropped", "missed a window": "When records missed a window"}
 MOST_HEIGHT, ROW_HEIGHT, LEAST_HEIGHT = 384, 30, 150
 LEAST_COLUMNS = 10  # of the room: few cells are not drawn as wide bars
@@ -27,7 +27,7 @@ _STEPS = (1, 2, 5)
 
 
 def drop_calendar_figure(
-    cells: Calendar | None, counts: tuple[Integers, Integers], words: list[str], verb: str, *, theme: Theme | None
+    cells: Calendar | None, counts: tuple[Longs, Longs], words: list[str], verb: str, *, theme: Theme | None
 ) -> go.Figure:
     """A cell for each hour or day, coloured by the records of it that were dropped, or did what `verb` says."""
     colours = palette(theme)
@@ -64,7 +64,7 @@ def _grid(cells: Calendar, values: npt.NDArray[Any], nothing: Any) -> npt.NDArra
     return grid
 
 
-def _hovers(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:
+def _hovers(cells: Calendar, records: Longs, dropped: Longs, verb: str) -> list[str]:
     counts = zip(records.tolist(), dropped.tolist(), strict=True)
     shares = [
         f"{lost:,} of {plural(n, 'record')} {verb} ({percent(lost / n)})" if n else "no records" for n, lost in counts
@@ -72,7 +72,7 @@ def _hovers(cells: Calendar, records: Integers, dropped: Integers, verb: str) ->
     return [escape_label(f"{name}: {share}", 200) for name, share in zip(cells.names, shares, strict=True)]
 
 
-def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
+def _by_count(cells: Calendar, dropped: Longs, verb: str) -> dict[str, Any]:
     most = int(dropped.max())
     is_log = takes_logarithm(dropped)
     shown = np.where(dropped > 0, decades(np.maximum(dropped, 1)) if is_log else dropped, np.nan)
@@ -93,7 +93,7 @@ def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
     }
 
 
-def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> dict[str, Any]:
+def _by_share(cells: Calendar, records: Longs, dropped: Longs, verb: str) -> dict[str, Any]:
     share = np.where(dropped > 0, dropped / np.maximum(records, 1), np.nan)
     most = float(np.nanmax(share))
     step = next(each for each in (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
@@ -118,7 +118,7 @@ def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any
     return {**place, **look, "title": title, **ticks}
 
 
-def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:
+def _legend(cells: Calendar, records: Longs, dropped: Longs, verb: str) -> list[str]:
     """What the cells without a colour are."""
     said = []
     if ((records > 0) & (dropped == 0)).any():

@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Column, joined, repeated, taken
+from sessionkit.base.arrays import Column, Longs, joined, repeated, taken
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import escape_html, html_block, key_name, plural
@@ -32,7 +31,6 @@ from sessionkit.views.tables import frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
 
-Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]
 WHAT = {"update": "update", "tombstone": "retraction", "final": "final result"}
 
@@ -71,8 +69,8 @@ class Emissions(Pictured, Generic[Frame]):
     code: tuple[int, int]  # of the key and the partition
     columns: Mapping[str, Column]
     names: tuple[str, ...]  # of the aggregations
-    at: Rows  # the record of each row, as a row of the trace; of what is pending the newest
-    lane: Rows  # the lane of each row
+    at: Longs  # the record of each row, as a row of the trace; of what is pending the newest
+    lane: Longs  # the lane of each row
     lanes: tuple[Lane, ...]
     was_processed: bool  # with a deployment: a cache may have kept updates back
 
@@ -239,7 +237,7 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     return Emissions(trace, windows, strategy, key, codes, columns, names, at, lane, lanes, was_processed)
 
 
-def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:
+def _records(trace: Trace, partition: int, offsets: Longs) -> Longs:
     """The rows of the trace with these offsets, which rise within a partition; -1 where it has no records."""
     mine = np.flatnonzero(trace.batch.partition == partition)
     if not len(mine):
@@ -248,8 +246,8 @@ def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:
 
 
 def _lanes(
-    outcome: Outcome, trace: Trace, codes: tuple[int, int], columns: Mapping[str, Column], at: Rows, pending: Rows
-) -> tuple[Rows, tuple[Lane, ...]]:
+    outcome: Outcome, trace: Trace, codes: tuple[int, int], columns: Mapping[str, Column], at: Longs, pending: Longs
+) -> tuple[Longs, tuple[Lane, ...]]:
     """(the lane of each row, the lanes by start): a window each, whatever bounds it had when a row was sent."""
     sent = slice(len(at) - len(pending))
     starts, ends = (np.asarray(columns[name])[sent] for name in ("window_start_ms", "window_end_ms"))

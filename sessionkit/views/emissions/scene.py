@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import HOUR, MINUTE, about
 from sessionkit.base.moments import cut_time
 from sessionkit.base.text import escape_label, one_of, plural
@@ -24,7 +24,6 @@ from sessionkit.views.words import lower_first
 if TYPE_CHECKING:
     from sessionkit.views.emissions.emissions import Emissions
 
-Rows = npt.NDArray[np.int64]
 MOST_LANES = 12
 MOST_COLUMNS = 32  # some 25 pixels each: an answer and the one that it takes back stand side by side
 MOST_MARKS = 120  # over stream time, of a picture that was not told how many windows to show
@@ -54,9 +53,9 @@ class EmissionScene:
     emissions: Emissions
     colours: Palette
     is_by_arrival: bool
-    rows: Rows
+    rows: Longs
     lanes: tuple[int, ...]  # by start; the first is on top
-    records: Rows  # the column of each, where columns are by arrival
+    records: Longs  # the column of each, where columns are by arrival
     first_at: int  # what was sent before this record is not shown
     last_at: int
     is_cut: bool  # there were more records than columns

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, COPIED
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
@@ -97,7 +97,7 @@ def _copied(trace: WindowTrace, windows: WindowKind, row: int, at: Callable[[int
     return words
 
 
-def _named(trace: Trace, records: npt.NDArray[np.int64], at: Callable[[int], str]) -> str:
+def _named(trace: Trace, records: Longs, at: Callable[[int], str]) -> str:
     """The first of these records of a window, with their times."""
     first, times = records[:NAMED_RECORDS].tolist(), trace.batch.timestamp_ms
     named = ", ".join(lower_first(record_name(trace, i, f"at {at(int(times[i]))}")) for i in first)

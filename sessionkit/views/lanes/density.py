@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.text import plural
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
@@ -18,7 +18,7 @@ from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, mark
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.lanes.marks import Kind, clocks, ground
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Rows, T_co
+from sessionkit.views.scenes.key_rows import T_co
 from sessionkit.views.scenes.scene import Lanes, usual_pitch
 from sessionkit.views.scenes.session_scene import SessionLanes
 from sessionkit.views.scenes.window_scene import WindowLanes
@@ -83,8 +83,8 @@ class WindowDensity(Density[WindowTrace], WindowLanes):
 class Cells(NamedTuple):
     """Lanes in columns of one width: how many records are in each cell, and the first that arrived of them."""
 
-    number: npt.NDArray[np.int64]  # a row for each lane, from the bottom
-    first: Rows
+    number: Longs  # a row for each lane, from the bottom
+    first: Longs
 
 
 def density(scene: Density, frame: Frame, kinds: Sequence[Kind]) -> list[Drawn]:
@@ -92,7 +92,7 @@ def density(scene: Density, frame: Frame, kinds: Sequence[Kind]) -> list[Drawn]:
     return [*ground(scene, frame), *_strip(scene, frame), *clocks(scene), *_marks(scene, frame, kinds[1:])]
 
 
-def cells(scene: Lanes, records: Rows, columns: int) -> Cells:
+def cells(scene: Lanes, records: Longs, columns: int) -> Cells:
     """How these records spread over the lanes and so many columns."""
     low, high = scene.x_range_ms
     lanes = len(scene.board.lanes)

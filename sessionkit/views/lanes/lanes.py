@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import lacked
 from sessionkit.base.text import escape_label
@@ -46,7 +47,6 @@ from sessionkit.views.lanes.marks import (
     sizes,
 )
 from sessionkit.views.scenes.board import Board, choose, everything
-from sessionkit.views.scenes.key_rows import Rows
 from sessionkit.views.scenes.scene import Lanes
 from sessionkit.views.scenes.session_scene import SessionLanes, reach_name
 from sessionkit.views.scenes.window_history import size_of
@@ -72,7 +72,7 @@ def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
     ]
 
 
-def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[Drawn]:
+def _bars(scene: WindowLanes, rows: Longs, spans: list[tuple[float, float]]) -> list[Drawn]:
     closed, opened, colours = Outline(), Outline(), scene.colours
     columns, is_closed = scene.trace.window_columns, scene.trace.closed_by[rows] >= 0
     starts, ends = columns.start_ms[rows].tolist(), columns.end_ms[rows].tolist()
@@ -112,7 +112,7 @@ def _hover(scene: WindowLanes, row: int) -> str:
     return "<br>".join(said)
 
 
-def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, heights: list[float]) -> Drawn:
+def _sizes(scene: WindowLanes, frame: Frame, rows: Longs, heights: list[float]) -> Drawn:
     """In each bar how many records it holds, where there is room."""
     columns = scene.trace.window_columns
     found = []
@@ -192,7 +192,7 @@ def session_kinds(scene: SessionLanes) -> tuple[Kind, ...]:
 def _points(scene: SessionLanes) -> list[Drawn]:
     """The middles of bars (for hover only), then records by what they did."""
 
-    def words(name: str, rows: Rows) -> list[str]:
+    def words(name: str, rows: Longs) -> list[str]:
         most = MOST_REASONS // 3 if name == "record" else MOST_REASONS
         return reasons(scene.trace, scene.window, scene.axis.show, rows.tolist(), scene.missing_ms, most)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.measured_text import Heading, text_width
-from sessionkit.views.scenes.key_rows import Rows, Size
+from sessionkit.views.scenes.key_rows import Size
 from sessionkit.views.scenes.scene import Lanes
 from sessionkit.views.scenes.session_scene import SessionLanes, session_size
 from sessionkit.views.words import closed_words, without_place
@@ -21,7 +21,7 @@ from sessionkit.views.words import closed_words, without_place
 class Kind(NamedTuple):
     """Records that did the same: which, how they are named, and how they look."""
 
-    mask: npt.NDArray[np.bool_]
+    mask: Flags
     name: str
     rank: int  # in the legend
     lift: float  # in lanes, from the middle of one
@@ -43,7 +43,7 @@ def ground(scene: Lanes, frame: Frame) -> list[Drawn]:
     ]
 
 
-def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
+def middles(scene: Lanes, windows: Longs, heights: Sequence[float]) -> Drawn:
     """Invisible points in the bars that say what they are on hover."""
     trace, columns = scene.trace, scene.trace.window_columns
     words = []
@@ -58,7 +58,7 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
     return marks(scene.axis, at_ms, heights, words, scene.window.noun, records, marker=marker, showlegend=False)
 
 
-def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Rows], list[str]], rim: float) -> list[Drawn]:
+def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Longs], list[str]], rim: float) -> list[Drawn]:
     """A mark for each record, with a rim if it can be told apart; `words` are those of a kind by its name."""
     found, records = [], len(scene.board.records)
     for mask, name, rank, lift, marker in kinds:

@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import plotly.graph_objects as go
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
@@ -96,7 +96,7 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     return figure
 
 
-def _bands(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
+def _bands(trace: Trace, counts: Longs, colours: Palette) -> tuple[list[go.Scatter], int]:
     """Of each stretch of stream time the fewest, the most and the usual number, so that no peak is lost."""
     times = trace.stream_time_ms
     first, newest = int(times.min()), int(times.max())

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Generic
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
@@ -42,7 +42,7 @@ class Latency(Pictured, Generic[Frame]):
     windows: WindowKind
 
     @cached_property
-    def delay_ms(self) -> npt.NDArray[np.int64]:
+    def delay_ms(self) -> Longs:
         """Of each final result, from the window's end to the stream time of the record that closed it."""
         closes = self.trace.closes
         return self.trace.stream_time_ms[closes.at] - closes.end_ms
@@ -116,7 +116,7 @@ class OpenWindows(Pictured, Generic[Frame]):
     windows: WindowKind
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Longs:
         """The number after each record."""
         columns, change = self.trace.window_columns, self.trace.opened_count
         np.subtract.at(change, self.trace.closes.at, 1)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY
@@ -88,11 +89,8 @@ def record_columns(trace: Trace, chosen: Sample) -> tuple[dict[str, npt.NDArray[
 
 
 def _differences(
-    column: npt.NDArray[np.int64],
-    partition: npt.NDArray[np.int32],
-    partitions: int,
-    counts: npt.NDArray[np.bool_] | bool = True,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    column: Longs, partition: npt.NDArray[np.int32], partitions: int, counts: Flags | bool = True
+) -> tuple[Longs, Longs]:
     """(the first number of each partition that counts, each number less the one before it in its partition)."""
     first, step = np.zeros(partitions, np.int64), np.zeros(len(column), np.int64)
     for p in range(partitions):
@@ -134,7 +132,7 @@ def result_columns(
     return found
 
 
-def _numbers(column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]] | None:
+def _numbers(column: pa.Array) -> tuple[npt.NDArray[Any], Flags] | None:
     """A column of numbers with 0 for what is missing, and what is; None if JavaScript has no such numbers."""
     kind, missing = column.type, np.asarray(column.is_null())
     if pa.types.is_null(kind):

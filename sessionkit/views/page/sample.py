@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import show_duration
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, problem, shorten
 from sessionkit.records.keys import code_of_key
@@ -94,7 +95,7 @@ def _of_keys(key: npt.NDArray[np.int32], chosen: npt.NDArray[np.intp], count: in
     return np.flatnonzero(is_chosen[key])
 
 
-def _drawn(records: npt.NDArray[np.int64], chosen: list[int], most: int) -> npt.NDArray[np.intp]:
+def _drawn(records: Longs, chosen: list[int], most: int) -> npt.NDArray[np.intp]:
     """Keys with at most so many records together: those chosen, then others at random, each that still fits."""
     others = np.random.default_rng(SEED).permutation(len(records))
     order = np.append(chosen, others[~np.isin(others, chosen)]).astype(np.intp)

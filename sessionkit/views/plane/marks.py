@@ -7,15 +7,15 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
-from sessionkit.views.scenes.key_rows import Rows, partition_counts
+from sessionkit.views.scenes.key_rows import partition_counts
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.words import closer_words, without_place
 
@@ -27,7 +27,7 @@ MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels
 class Kind(NamedTuple):
     """Records of the key that did the same: how they are named, and how they look."""
 
-    records: Rows
+    records: Longs
     name: str
     rank: int  # in the legend
     symbol: str
@@ -45,7 +45,7 @@ def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
     return {"range": [low, high], "minallowed": low, "maxallowed": high, **ticks}
 
 
-def _ticks(offset: npt.NDArray[np.int64], frame: Frame) -> tuple[list[float], list[int]]:
+def _ticks(offset: Longs, frame: Frame) -> tuple[list[float], list[int]]:
     """Round offsets, and where they lie between the rows; those of rows where nothing round has room."""
     rows, span = np.arange(len(offset)), int(offset[-1] - offset[0])
     step = next(step for step in _tick_steps() if span / step <= MOST_TICKS)
@@ -110,7 +110,7 @@ def mark_size(scene: Plane) -> int:
     return 11 if len(scene.rows) <= 40 else 9 if len(scene.rows) <= 80 else 8
 
 
-def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
+def points(scene: Plane, records: Longs, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
     """A mark for each of these records, with a rim, if it can be told apart, unless it has its own."""
     at_ms, y = scene.trace.batch.timestamp_ms[records], scene.y(records)
     rows = np.array(y) * _RIM_ROWS // len(scene.rows)
@@ -119,7 +119,7 @@ def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], 
     return marks(scene.axis, at_ms, y, words, name, len(scene.rows), marker=marker, legendrank=rank)
 
 
-def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list[str]]) -> list[Drawn]:
+def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Longs], list[str]]) -> list[Drawn]:
     """Other keys, then the key's own records by what they did, then the middles of caps (for hover only)."""
     found, size = [other_keys(scene)], mark_size(scene)
     for records, name, rank, symbol, larger, colour, line in kinds:
@@ -210,7 +210,7 @@ class Spoken(NamedTuple):
     """Records that get labels: of which kind, in which direction (an angle) those look best, and their colour."""
 
     kind: str
-    records: Rows
+    records: Longs
     prefer: float
     colour: str
 
@@ -280,7 +280,7 @@ def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
                 break
 
 
-def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> npt.NDArray[np.float64]:
+def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> Floats:
     """Places above, then below, a horizontal line: its middle first, then to both sides."""
     room = max((end_ms - start_ms) / frame.ms_per_pixel - text_size(text)[0], 60) / 2
     sideways = [0.0, *(sign * step for step in np.arange(15, room + 1, 15).tolist() for sign in (1, -1))]

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Generic, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import DAY, HOUR, INT64_MAX, MINUTE, SECOND
 from sessionkit.base.moments import clock_changes
@@ -18,9 +18,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import rows_in_view
-from sessionkit.views.scenes.key_rows import Rows, T_co
-
-Mask = npt.NDArray[np.bool_]
+from sessionkit.views.scenes.key_rows import T_co
 
 SORTS = ("drops", "merges", "activity", "key")
 _ROOMY = 8  # windows a lane that can be told apart, with their numbers
@@ -61,7 +59,7 @@ class Board(Generic[T_co]):
         return self.more_before or self.more_after
 
     @cached_property
-    def _lane_of(self) -> Rows:
+    def _lane_of(self) -> Longs:
         """The lane of each slot, and of -1; -1 where it has none."""
         slots, size = self.trace.slots, len(self.trace.batch.partitions)
         lane = np.array([each.key * size + each.partition for each in self.lanes], np.int64)
@@ -71,31 +69,31 @@ class Board(Generic[T_co]):
         number = np.append(order, -1)[at]
         return np.append(np.where(np.append(lane, -1)[number] == pair, number, -1), -1)
 
-    def heights(self, windows: Rows) -> list[int]:
+    def heights(self, windows: Longs) -> list[int]:
         """The height of each window's lane on the chart: the first lane is on top; -1 where there is none."""
         number = self._lane_of[self.trace.window_slot[windows]]
         return np.where(number < 0, -1, len(self.lanes) - 1 - number).tolist()
 
-    def numbers(self, records: Rows) -> Rows:
+    def numbers(self, records: Longs) -> Longs:
         """The place of each record's lane among the lanes; -1 where it has none."""
         return self._lane_of[self.trace.slot[records]]
 
     @cached_property
-    def records(self) -> Rows:
+    def records(self) -> Longs:
         """The records of the lanes that fall into the span and that the windows were asked about."""
         return self.of(self.trace.decision <= LATE)
 
     @cached_property
-    def all_windows(self) -> Rows:
+    def all_windows(self) -> Longs:
         """The windows of the lanes, without those that were absorbed, or closed before the run, or are no results."""
         return self._windows_within(0, INT64_MAX)
 
     @cached_property
-    def windows(self) -> Rows:
+    def windows(self) -> Longs:
         """The windows of the lanes that reach into the span."""
         return self._windows_within(self.first_ms, self.last_ms)
 
-    def _windows_within(self, first_ms: int, last_ms: int) -> Rows:
+    def _windows_within(self, first_ms: int, last_ms: int) -> Longs:
         trace, columns = self.trace, self.trace.window_columns
         mask = trace.is_standing
         if self.trailing_only:
@@ -142,7 +140,7 @@ class Board(Generic[T_co]):
         highs = np.concatenate([times, columns.end_ms[whole.all_windows]])
         return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
 
-    def of(self, mask: Mask) -> Rows:
+    def of(self, mask: Flags) -> Longs:
         """The records on the board for which `mask`, which has a place for each record of the run, holds."""
         times = self.trace.batch.timestamp_ms
         return rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
@@ -154,12 +152,7 @@ def everything(trace: Trace, trailing_only: bool = False) -> Board:
 
 
 def choose(
-    whole: Board,
-    keys: Iterable[object] | None,
-    most: int,
-    sort: str | None,
-    first_ms: int | None,
-    last_ms: int | None,
+    whole: Board, keys: Iterable[object] | None, most: int, sort: str | None, first_ms: int | None, last_ms: int | None
 ) -> Board:
     """The lanes to show and the span: what was asked for, or the part with the most to see."""
     order = one_of("sort", "drops" if sort is None else sort, tuple(SORTS))
@@ -215,7 +208,7 @@ def _ranked(board: Board, sort: str) -> list[int]:
     trace = board.trace
     names = trace.keys.to_pylist()
 
-    def count(mask: Mask) -> list[int]:
+    def count(mask: Flags) -> list[int]:
         return np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
 
     decision = trace.decision

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Floats, Longs
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
@@ -24,7 +25,6 @@ else:
 
     T_co = TypeVar("T_co", covariant=True)
 
-Rows = npt.NDArray[np.int64]
 How = Literal["closed", "merged", "open"]
 Span = tuple[int, int, How]  # (first record, record that ended it, how) of a life; first is -1: before the run
 
@@ -83,21 +83,21 @@ class KeyRows(Generic[T_co]):
     trailing_only: bool = False  # only windows that end with a record are results
 
     @cached_property
-    def of_partition(self) -> Rows:
+    def of_partition(self) -> Longs:
         """All records of the partition, as rows of the trace."""
         return np.flatnonzero(self.trace.batch.partition == self.partition)
 
     @cached_property
-    def own(self) -> Rows:
+    def own(self) -> Longs:
         return self.of_partition[self.trace.batch.key[self.of_partition] == self.key]
 
     @cached_property
-    def timed(self) -> Rows:
+    def timed(self) -> Longs:
         """The key's records that have a place on the plane: those that the windows were asked about."""
         return self.own[self.trace.decision[self.own] <= LATE]
 
     @cached_property
-    def windows(self) -> Rows:
+    def windows(self) -> Longs:
         """The key's results in the partition, without windows that were closed before the run and stayed so."""
         columns = self.trace.window_columns
         mine = (columns.key == self.key) & (columns.partition == self.partition)
@@ -115,7 +115,7 @@ class KeyRows(Generic[T_co]):
 
     @property
     @abstractmethod
-    def events(self) -> dict[str, Rows]:
+    def events(self) -> dict[str, Longs]:
         """The records that make a stretch worth showing, by what they did."""
 
     @property
@@ -134,21 +134,21 @@ class KeyRows(Generic[T_co]):
         last time before; -1: before the run."""
 
     @cached_property
-    def drops(self) -> Rows:
+    def drops(self) -> Longs:
         return self.own[self.trace.decision[self.own] == LATE]
 
     @cached_property
-    def late_but_kept(self) -> Rows:
+    def late_but_kept(self) -> Longs:
         """Records left of the close line that were kept, without those that joined sessions."""
         return self.own[self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED)]
 
     @cached_property
-    def closes(self) -> Rows:
+    def closes(self) -> Longs:
         """Rows of `trace.closes` that are closures of the key's windows."""
         return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
 
     @cached_property
-    def _telling(self) -> npt.NDArray[np.bool_]:
+    def _telling(self) -> Flags:
         """True for the key's records and the closures of its windows, with as many movers of stream time as it takes
         to see it move: the first of each small step, and the one that had moved it for each record of the key."""
         must, times = np.concatenate([self.own, self.trace.closes.at[self.closes]]), self.trace.stream_time_ms
@@ -161,11 +161,11 @@ class KeyRows(Generic[T_co]):
         mask[movers[np.diff(step, prepend=-1) > 0]] = True  # stream time never falls
         return mask
 
-    def telling(self, rows: Rows) -> Rows:
+    def telling(self, rows: Longs) -> Longs:
         """`rows` without the records of other keys that moved little or nothing."""
         return rows[self._telling[rows]]
 
-    def choose(self, first: int | None, last: int | None) -> Rows:
+    def choose(self, first: int | None, last: int | None) -> Longs:
         """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
         rows = self.of_partition
         if first is not None or last is not None:
@@ -175,7 +175,7 @@ class KeyRows(Generic[T_co]):
         rows = self.telling(rows)
         return rows if len(rows) <= MOST_ROWS else self._most_to_see(rows)
 
-    def _between(self, rows: Rows, first: int | None, last: int | None) -> Rows:
+    def _between(self, rows: Longs, first: int | None, last: int | None) -> Longs:
         offset = self.trace.batch.offset[rows]
         low = int(offset[0]) if first is None and len(offset) else first or 0
         high = int(offset[-1]) if last is None and len(offset) else last or 0
@@ -188,7 +188,7 @@ class KeyRows(Generic[T_co]):
             return shown[:MOST_ROWS]
         return shown[-MOST_ROWS:] if first is None else shown
 
-    def _most_to_see(self, rows: Rows) -> Rows:
+    def _most_to_see(self, rows: Longs) -> Longs:
         kinds = {**self.events, "closes": self.trace.closes.at[self.closes]}
         score = np.zeros(len(rows) - MOST_ROWS + 1)
         for kind, at in kinds.items():
@@ -204,7 +204,7 @@ class KeyRows(Generic[T_co]):
         start = int(np.argmax(score))
         return self._trimmed(rows[start : start + MOST_ROWS])
 
-    def _alive_at(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def _alive_at(self, rows: Longs) -> Floats:
         """How many windows of the key live on from before each of `rows`."""
         spans = [span[:2] for window in self.windows.tolist() for span in self.spans[window]]
         begin, end = np.searchsorted(rows, np.array(spans, np.int64).reshape(-1, 2).T)
@@ -212,7 +212,7 @@ class KeyRows(Generic[T_co]):
         change = born - np.bincount(end, minlength=len(rows) + 1)
         return np.maximum(np.cumsum(change)[:-1], 0).astype(np.float64)
 
-    def _trimmed(self, rows: Rows) -> Rows:
+    def _trimmed(self, rows: Longs) -> Longs:
         """`rows` without a long stretch at either end in which nothing of the key happens."""
         batch = self.trace.batch
         own = np.flatnonzero((batch.key[rows] == self.key) & (batch.partition[rows] == self.partition))
@@ -224,7 +224,7 @@ class KeyRows(Generic[T_co]):
         stop = max(own[-1], ends.max(initial=0)) + _MARGIN_ROWS + 1
         return rows[max(min(start, stop - _FEWEST_ROWS), 0) : stop]
 
-    def lives(self, rows: Rows) -> list[Life]:
+    def lives(self, rows: Longs) -> list[Life]:
         """The lives of the key's windows, as far as they lie within these rows."""
         if not len(rows):
             return []
@@ -241,7 +241,7 @@ class KeyRows(Generic[T_co]):
         return [life for life in found if life is not None]
 
     def _life(
-        self, span: tuple[int, int, int, How], steps: dict[int, list[tuple[int, int, int]]], rows: Rows
+        self, span: tuple[int, int, int, How], steps: dict[int, list[tuple[int, int, int]]], rows: Longs
     ) -> Life | None:
         window, begin, end, how = span
         mine = [step for step in steps[window] if begin <= step[0] < end]
@@ -256,7 +256,7 @@ class KeyRows(Generic[T_co]):
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:
+def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> Longs:
     """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
     seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
     return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
@@ -274,7 +274,7 @@ def partition_code(trace: Trace, key: int, partition: int | None) -> int:
     return int(np.argmax(partition_counts(trace, key)))
 
 
-def partition_counts(trace: Trace, key: int) -> Rows:
+def partition_counts(trace: Trace, key: int) -> Longs:
     """How many records the key has in each partition, and a little more where it has windows only."""
     size = len(trace.batch.partitions)
     records = np.bincount(trace.batch.partition[trace.batch.key == key], minlength=size)

@@ -10,13 +10,14 @@ from typing import Generic
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
 from sessionkit.views.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
 from sessionkit.views.scenes.board import Board, Lane
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, Rows, T_co
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, T_co
 from sessionkit.windows.contract import WindowKind
 
 _CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
@@ -35,7 +36,7 @@ class Plane(Generic[T_co]):
 
     history: KeyRows[T_co]
     window: WindowKind
-    rows: Rows
+    rows: Longs
     colours: Palette
     axis: TimeAxis
     width: int = LEAST_WIDTH
@@ -57,19 +58,19 @@ class Plane(Generic[T_co]):
     def caps(self) -> list[Cap]:
         return [cap for cap in self.history.caps if self.rows[0] <= cap.at <= self.rows[-1]]
 
-    def shown(self, records: Rows) -> Rows:
+    def shown(self, records: Longs) -> Longs:
         """Which of `records`, given in rising order, are among the rows that are drawn."""
         near = records[slice(*np.searchsorted(records, [self.rows[0], self.rows[-1] + 1]))]
         return near[np.isin(near, self.rows)]
 
-    def y(self, records: Rows) -> list[float]:
+    def y(self, records: Longs) -> list[float]:
         return [float(place) for place in np.searchsorted(self.rows, records)]
 
     def y_of(self, record: int) -> float:
         return float(np.searchsorted(self.rows, record))
 
     @cached_property
-    def drops(self) -> Rows:
+    def drops(self) -> Longs:
         return self.shown(self.history.drops)
 
     @property
@@ -178,7 +179,7 @@ class Lanes(Generic[T_co]):
         return self.pitch >= _ROOMY_PITCH
 
     @cached_property
-    def drops(self) -> Rows:
+    def drops(self) -> Longs:
         """The records that count in no window, as they came too late."""
         return self.board.of(self.trace.decision == LATE)
 
@@ -218,10 +219,10 @@ class Lanes(Generic[T_co]):
         return now if now >= 0 else None
 
     @cached_property
-    def open_windows(self) -> Rows:
+    def open_windows(self) -> Longs:
         return self.board.windows[self.trace.closed_by[self.board.windows] < 0]
 
-    def height_of(self, records: Rows) -> Rows:
+    def height_of(self, records: Longs) -> Longs:
         return len(self.board.lanes) - 1 - self.board.numbers(records)
 
     def frame(self, legend: Legend, heading: Heading) -> Frame:

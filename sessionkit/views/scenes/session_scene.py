@@ -7,13 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.base.text import plural
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, Size, Span
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Span
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.windows.contract import SessionKind
 from sessionkit.windows.missing_grace import missing_grace_ms
@@ -28,24 +29,24 @@ class SessionHistory(KeyRows[SessionTrace]):
         return min(self.trace.close_lag_ms, self.trace.retention_ms)
 
     @property
-    def events(self) -> dict[str, Rows]:
+    def events(self) -> dict[str, Longs]:
         late_but_kept = self.late_but_kept
         return {"drops": self.drops, "merges": self.merges, "reopened": self.reopened, "late_but_kept": late_but_kept}
 
     @cached_property
-    def merges(self) -> Rows:
+    def merges(self) -> Longs:
         """Records that joined two sessions."""
         return self.own[self.trace.decision[self.own] == MERGED]
 
     @cached_property
-    def plain(self) -> Rows:
+    def plain(self) -> Longs:
         """Records that opened or joined a session in time."""
         decision = self.trace.decision[self.own]
         kept = (decision == OPENED) | (decision == ADDED)
         return self.own[kept & ~self.trace.late_but_kept[self.own]]
 
     @cached_property
-    def reopened(self) -> Rows:
+    def reopened(self) -> Longs:
         """Records that touched a closed session which was still retained."""
         reopenings = self.trace.reopenings
         return np.unique(reopenings.at[np.isin(reopenings.window, self.windows)])
@@ -103,7 +104,7 @@ class SessionHistory(KeyRows[SessionTrace]):
         return found
 
 
-def sizes_of(trace: SessionTrace, windows: Rows) -> dict[int, Size]:
+def sizes_of(trace: SessionTrace, windows: Longs) -> dict[int, Size]:
     """What each of `windows` holds in the end, with the sessions that it absorbed."""
     total = np.bincount(trace.window[trace.accepted], minlength=len(trace.window_columns.key))
     had_more = np.arange(len(total)) < trace.window_columns.loaded_count
@@ -234,7 +235,7 @@ class SessionLanes(Lanes[SessionTrace]):
         return sizes_of(self.trace, self.board.windows)
 
     @cached_property
-    def former(self) -> tuple[Rows, Rows, Rows]:
+    def former(self) -> tuple[Longs, Longs, Longs]:
         """(window, start, end) of the sessions that those in view were merged from, before their first merge."""
         trace, columns = self.trace, self.trace.window_columns
         root = trace.ended_in
@@ -254,6 +255,6 @@ def reach_name(window: SessionKind) -> str:
     return f"reach (± {next(iter(window.close_lag_parts))}): what is in it joins"
 
 
-def _missing_ms(trace: SessionTrace, windows: SessionKind, drops: Rows) -> dict[int, int]:
+def _missing_ms(trace: SessionTrace, windows: SessionKind, drops: Longs) -> dict[int, int]:
     rows = drops[:MOST_REASONS]
     return dict(zip(rows.tolist(), missing_grace_ms(trace, windows, rows).tolist(), strict=True))

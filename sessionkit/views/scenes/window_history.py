@@ -9,11 +9,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, Size, Span
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Span
 from sessionkit.windows.contract import WindowKind
 
-Ends: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+Ends: TypeAlias = Callable[[Longs], Longs]
 
 
 class WindowHistory(KeyRows[WindowTrace]):
@@ -29,12 +30,12 @@ class WindowHistory(KeyRows[WindowTrace]):
         return depth(self.trace.window_columns.start_ms[self.windows], self.trace.ends_ms)
 
     @property
-    def events(self) -> dict[str, Rows]:
+    def events(self) -> dict[str, Longs]:
         late = {"drops": self.drops, "partly_late": self.partly_late, "late_but_kept": self.late_but_kept}
         return {**late, "kept": self.own[self.trace.accepted[self.own]]}
 
     @cached_property
-    def missed(self) -> Rows:
+    def missed(self) -> Longs:
         """Rows of `trace.missed` that are the key's: each is a window that had closed before a record of it."""
         missed, columns = self.trace.missed, self.trace.window_columns
         mine = np.flatnonzero(np.isin(missed.record, self.own))
@@ -45,19 +46,19 @@ class WindowHistory(KeyRows[WindowTrace]):
         return mine[would_be | np.isin(start_ms, made)]
 
     @cached_property
-    def partly_late(self) -> Rows:
+    def partly_late(self) -> Longs:
         """Records that came too late for some of their windows, and still count in others."""
         rows = np.unique(self.trace.missed.record[self.missed])
         return rows[self.trace.accepted[rows]]
 
     @cached_property
-    def late_but_kept(self) -> Rows:
+    def late_but_kept(self) -> Longs:
         """Records left of the close line that count in all their windows."""
         late = self.own[self.trace.late_but_kept[self.own]]
         return late[~np.isin(late, self.partly_late)]
 
     @cached_property
-    def plain(self) -> Rows:
+    def plain(self) -> Longs:
         """Records that came in time."""
         kept = self.own[self.trace.accepted[self.own]]
         return kept[~np.isin(kept, np.union1d(self.partly_late, self.late_but_kept))]
@@ -124,7 +125,7 @@ def places(starts_ms: Sequence[int], windows: WindowKind) -> list[int]:
     return found
 
 
-def every_nth(starts_ms: npt.NDArray[np.int64], every: int, windows: WindowKind) -> Rows:
+def every_nth(starts_ms: Longs, every: int, windows: WindowKind) -> Longs:
     """Positions of every n-th window: by start offset, or (sliding) counted in order of start."""
     order = np.argsort(starts_ms, kind="stable")
     number = np.empty(len(order), np.int64)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import COPIED
 from sessionkit.base.text import plural
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import Outline, growing, usual_width
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Cap, Life, Rows
+from sessionkit.views.scenes.key_rows import Cap, Life
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.views.scenes.window_history import WindowHistory, depth, every_nth, places, size_of
 from sessionkit.windows.contract import WindowKind
@@ -53,7 +54,7 @@ class WindowPlane(Plane[WindowTrace]):
         return self.history.lives(self.rows)
 
     @cached_property
-    def _chosen(self) -> tuple[Rows, int]:
+    def _chosen(self) -> tuple[Longs, int]:
         starts = np.array([life.steps[0][1] for life in self._all_lives], np.int64)
         every = -(-depth(starts, self.trace.ends_ms) // _MOST_OVER)
         return every_nth(starts, every, self.window), every
@@ -87,17 +88,17 @@ class WindowPlane(Plane[WindowTrace]):
         return notes
 
     @cached_property
-    def missed(self) -> Rows:
+    def missed(self) -> Longs:
         """Rows of `trace.missed` whose records are shown."""
         mine = self.history.missed
         return mine[np.isin(self.trace.missed.record[mine], self.rows)]
 
-    def ends_ms(self, missed: Rows) -> Rows:
+    def ends_ms(self, missed: Longs) -> Longs:
         """The last instant of each of these windows that a record came too late for."""
         return self.trace.last_instant_ms(self.trace.ends_ms(self.trace.missed.start_ms[missed]))
 
     @cached_property
-    def _first_missed(self) -> Rows:
+    def _first_missed(self) -> Longs:
         """Of the windows that each shown record missed, the one that had closed first."""
         order = np.lexsort((self.trace.missed.start_ms[self.missed], self.trace.missed.record[self.missed]))
         mine = self.missed[order]
@@ -105,7 +106,7 @@ class WindowPlane(Plane[WindowTrace]):
         return mine[first]
 
     @cached_property
-    def ticked(self) -> Rows:
+    def ticked(self) -> Longs:
         """The missed windows whose ends are marked: not beside the record itself, nor many of one record."""
         mine, records = self.missed, self.trace.missed.record[self.missed]
         room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // usual_width(self.width)
@@ -170,7 +171,7 @@ class WindowLanes(Lanes[WindowTrace]):
     """What the lanes of time or sliding windows show: drops, below them bars in sub-lanes, below those the records."""
 
     @cached_property
-    def _by_height(self) -> list[Rows]:
+    def _by_height(self) -> list[Longs]:
         """The windows in view of each lane, from the bottom, by start; of too many over one another every n-th."""
         columns, rows = self.trace.window_columns, self.board.windows
         rows = rows[np.argsort(columns.start_ms[rows], kind="stable")]

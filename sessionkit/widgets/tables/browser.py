@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 
 import anywidget
 import numpy as np
-import numpy.typing as npt
 import traitlets
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.assets import read_asset
 from sessionkit.base.text import escape_html, html_block, one_of, plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.run import Run
 from sessionkit.views.dropped import dropped_table
 from sessionkit.views.html import plain_table_html
-from sessionkit.widgets.tables.columns import Rows, TableColumn, table_columns
+from sessionkit.widgets.tables.columns import TableColumn, table_columns
 
 PAGE_ROWS = 50
 _KEPT_ORDERS = 4  # of ten million rows each takes 80 MB
@@ -44,9 +44,9 @@ class TableView:
         self.columns = columns = list(columns)
         self.row_count = len(columns[0].values) if columns else 0
         self._sorted = lru_cache(_KEPT_ORDERS)(lambda number, down: columns[number].order(descending=down))
-        self._asked: tuple[Question, Rows] | None = None
+        self._asked: tuple[Question, Longs] | None = None
 
-    def rows(self, question: Question) -> Rows:
+    def rows(self, question: Question) -> Longs:
         """The rows that answer it, by their numbers in the run's order.
 
         Raises:
@@ -71,14 +71,14 @@ class TableView:
             raise InvalidArgument(problem("the span ends before it starts", f"{low} to {high}", "swap them"))
         return least, most
 
-    def page(self, question: Question, first: int) -> tuple[int, Rows]:
+    def page(self, question: Question, first: int) -> tuple[int, Longs]:
         """Where the page that has place `first` begins, and its rows."""
         found = self.rows(question)
         last_page = max(len(found) - 1, 0) // PAGE_ROWS * PAGE_ROWS
         start = min(max(first, 0) // PAGE_ROWS * PAGE_ROWS, last_page)
         return start, found[start : start + PAGE_ROWS]
 
-    def shown(self, rows: Rows) -> list[list[str]]:
+    def shown(self, rows: Longs) -> list[list[str]]:
         columns = [column.shown(rows) for column in self.columns]
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -87,7 +87,7 @@ class TableView:
             raise InvalidArgument(problem("the table has no such column", number, f"0 to {len(self.columns) - 1}"))
         return self.columns[number]
 
-    def _order(self, column: int | None, descending: bool) -> Rows:
+    def _order(self, column: int | None, descending: bool) -> Longs:
         if column is None:
             return np.arange(self.row_count)
         chosen = self._column(column)
@@ -95,7 +95,7 @@ class TableView:
             raise InvalidArgument(problem("this column cannot be sorted", chosen.title, "numbers, times or text"))
         return self._sorted(column, descending)
 
-    def _mask(self, question: Question) -> npt.NDArray[np.bool_] | None:
+    def _mask(self, question: Question) -> Flags | None:
         masks = []
         if letters := question.letters.strip():
             searched = [each for each in self.columns if each.kind == "text" or (each.is_key and each.can_sort)]

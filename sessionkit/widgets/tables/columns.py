@@ -15,18 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import as_arrow
+from sessionkit.base.arrays import Flags, Longs, as_arrow
 from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.result_columns import TIMES, ResultForm
 from sessionkit.errors import InvalidArgument, problem, shorten
 
-Rows = npt.NDArray[np.int64]
 _SIGN = np.uint64(1 << 63)
 _DIGIT_BITS = 16  # numpy sorts numbers of so many bits by counting, in a tenth of the time of others
 
 
-def order_of(values: pa.Array, *, descending: bool) -> Rows:
+def order_of(values: pa.Array, *, descending: bool) -> Longs:
     """The rows in the order of their values; what is missing, or is no number, comes last."""
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
@@ -54,7 +53,7 @@ def _ranked(values: pa.Array) -> npt.NDArray[np.uint64]:
     return np.asarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64).view(np.uint64) ^ _SIGN
 
 
-def _stable_order(ranked: npt.NDArray[np.uint64]) -> Rows:
+def _stable_order(ranked: npt.NDArray[np.uint64]) -> Longs:
     """Sorted by the last digits first, then by those before them: each pass keeps the order of the one before."""
     if not len(ranked):
         return np.arange(0)
@@ -91,18 +90,18 @@ class TableColumn:
         return self.kind != "other"
 
     @cached_property
-    def _coded(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    def _coded(self) -> tuple[pa.Array, Longs]:
         """Each text once, and the number of each row's; -1 for none."""
         coded = _whole(self.values).cast(pa.large_string()).dictionary_encode()
         return coded.dictionary, np.asarray(coded.indices.cast(pa.int64()).fill_null(-1))
 
-    def holding(self, letters: str) -> npt.NDArray[np.bool_]:
+    def holding(self, letters: str) -> Flags:
         """True for each row whose text holds these letters, large or small."""
         texts, number = self._coded
         found = np.asarray(pc.match_substring(pc.utf8_lower(texts), letters.lower()), np.bool_)
         return np.append(found, False)[number]
 
-    def between(self, low: Any, high: Any) -> npt.NDArray[np.bool_]:
+    def between(self, low: Any, high: Any) -> Flags:
         """True for each row whose value is not below `low` and not above `high`; None is no bound."""
         if pa.types.is_integer(self.values.type):
             # the same integers lie between whole bounds, which have to fit into 64 bits
@@ -115,7 +114,7 @@ class TableColumn:
             found = pc.and_kleene(found, pc.less_equal(self.values, high))
         return np.asarray(pc.fill_null(found, False), np.bool_)
 
-    def order(self, *, descending: bool) -> Rows:
+    def order(self, *, descending: bool) -> Longs:
         """The rows in the order of their values; equal ones as they stand, what is missing at the end."""
         if self.kind == "text":
             texts, number = self._coded
@@ -124,7 +123,7 @@ class TableColumn:
             return order_of(pa.array(np.append(rank, 0)[number], mask=number < 0), descending=descending)
         return order_of(_whole(self.values), descending=descending)
 
-    def shown(self, rows: Rows) -> list[str]:
+    def shown(self, rows: Longs) -> list[str]:
         if isinstance(self.values, np.ndarray):
             return [NOTHING if value is None else self.show(value) for value in self.values[rows].tolist()]
         return [NOTHING if not each.is_valid else self.show(each) for each in self.values.take(pa.array(rows))]

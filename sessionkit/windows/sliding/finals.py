@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.windows.sliding.blocks import (
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 EVERY = np.empty(0, np.bool_)  # no mask: all values count
 SAFE = 2.0**62  # a sum of absolute values below this leaves no partial sum outside 64 bits
-Mask = npt.NDArray[np.bool_]
-Longs = npt.NDArray[np.int64]
 Values = npt.NDArray[Any] | None  # whole numbers or floats; None where records are counted, or their places compared
 
 
@@ -158,7 +157,7 @@ def checks_of(values: Values) -> bool | None:
     return True if values is not None and values.dtype.kind == "i" else None
 
 
-def _sums(structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _sums(structure: SlidingStructure, values: Values, valid: Flags, loaded: npt.NDArray[Any]) -> npt.NDArray[Any]:
     operations, kind = structure.operations, loaded.dtype
     tree = np.empty(tree_length(_most(operations.window_ends)), kind)
     room = np.empty(0 if values is None else _most(operations.record_ends), kind)
@@ -169,7 +168,7 @@ def _sums(structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.
 
 
 def sliding_total(
-    structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.NDArray[Any]
+    structure: SlidingStructure, values: Values, valid: Flags, loaded: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], int]:
     """The sum of each window, and the first record at which 64 bits were not enough for one, -1 if they always were.
 
@@ -194,7 +193,7 @@ def _size(values: Longs) -> int:
     return max(-int(values.min(initial=0)), int(values.max(initial=0)))
 
 
-def _best(structure: SlidingStructure, base: int, keys: Longs, valid: Mask, loaded: Longs) -> Longs:
+def _best(structure: SlidingStructure, base: int, keys: Longs, valid: Flags, loaded: Longs) -> Longs:
     operations = structure.operations
     nodes = tree_length(_most(operations.window_ends))
     room = [np.empty(size, np.int64) for size in (nodes, nodes, _most(operations.record_ends), 4 * MOST_LEVELS)]
@@ -205,7 +204,7 @@ def _best(structure: SlidingStructure, base: int, keys: Longs, valid: Mask, load
 
 
 def sliding_best(
-    structure: SlidingStructure, base: int, values: Values, valid: Mask, largest: bool, loaded: Longs
+    structure: SlidingStructure, base: int, values: Values, valid: Flags, largest: bool, loaded: Longs
 ) -> Longs:
     """Position (in `values`) of the smallest or largest value of each window, of equal ones the first; NOTHING: none.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.windows.sliding.blocks import MOST_LEVELS, tree_length
 
@@ -20,22 +21,22 @@ SHORT = 16
 class Line(NamedTuple):
     """Room for the slot in hand. A rank is the number of a distinct time, a place the number of a distinct start."""
 
-    time: npt.NDArray[np.int64]  # of its records and of its loaded windows, sorted
+    time: Longs  # of its records and of its loaded windows, sorted
     entry: npt.NDArray[np.int32]  # which of them
-    spare_time: npt.NDArray[np.int64]
+    spare_time: Longs
     spare_entry: npt.NDArray[np.int32]
     rank: npt.NDArray[np.int32]  # of each entry: records in order of arrival, then loaded windows
-    time_of: npt.NDArray[np.int64]  # time of a rank
+    time_of: Longs  # time of a rank
     left: npt.NDArray[np.int32]  # the place of the window that ends at the time of a rank (the first, before d)
     right: npt.NDArray[np.int32]  # the place of the window that starts just after it
-    loaded_start: npt.NDArray[np.int64]  # sorted
+    loaded_start: Longs  # sorted
     loaded: npt.NDArray[np.int32]  # which of the loaded windows
     loaded_place: npt.NDArray[np.int32]
-    start: npt.NDArray[np.int64]  # of a place
+    start: Longs  # of a place
     number: npt.NDArray[np.int32]  # of a place, among those that are taken in the end
     taken: npt.NDArray[np.int32]  # a tree: is there a window
     latest: npt.NDArray[np.int32]  # a tree: the largest rank in the window
-    nodes: npt.NDArray[np.int64]
+    nodes: Longs
 
 
 def new_line(entries: int, loaded: int) -> Line:
@@ -43,7 +44,7 @@ def new_line(entries: int, loaded: int) -> Line:
     places = 2 * entries + loaded
     nodes = tree_length(places)
 
-    def longs(size: int) -> npt.NDArray[np.int64]:
+    def longs(size: int) -> Longs:
         return np.empty(size, np.int64)
 
     def ints(size: int) -> npt.NDArray[np.int32]:

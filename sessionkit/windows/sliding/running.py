@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.loops import is_better
-from sessionkit.windows.sliding.finals import Longs, Mask, checks_of
+from sessionkit.windows.sliding.finals import checks_of
 
 
 @inlined
@@ -90,7 +91,7 @@ def _state(touches: Touches, loaded: npt.NDArray[Any], nothing: int) -> tuple[np
 
 
 def running_total(
-    touches: Touches, values: npt.NDArray[Any] | None, valid: Mask, loaded: npt.NDArray[Any]
+    touches: Touches, values: npt.NDArray[Any] | None, valid: Flags, loaded: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], int]:
     """Totals as of `sliding_total` after each touch, added one by one."""
     total, out = _state(touches, loaded, 0)
@@ -98,7 +99,7 @@ def running_total(
 
 
 def running_best(
-    touches: Touches, base: int, values: npt.NDArray[Any] | None, valid: Mask, largest: bool, loaded: Longs
+    touches: Touches, base: int, values: npt.NDArray[Any] | None, valid: Flags, largest: bool, loaded: Longs
 ) -> Longs:
     """Positions as of `sliding_best` after each touch."""
     best, out = _state(touches, loaded, NOTHING)

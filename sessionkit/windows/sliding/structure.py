@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import check_reach
@@ -26,26 +27,26 @@ NOT_YET = -1
 class SlidingOperations(NamedTuple):
     """Changes of the contents of windows, slot by slot; places are the slot's windows by start, from 0."""
 
-    record_ends: npt.NDArray[np.int64]  # where a slot's records end; slot s has those from [s] to [s + 1]
+    record_ends: Longs  # where a slot's records end; slot s has those from [s] to [s + 1]
     record: npt.NDArray[np.int32]  # records in order of arrival, but not those that were late as a whole
     first: npt.NDArray[np.int32]  # the record was added to the windows from here …
     end: npt.NDArray[np.int32]  # … to before here
     made_count: npt.NDArray[np.uint8]  # how many windows the record made before that
-    made_ends: npt.NDArray[np.int64]  # where a slot's rows of windows made end
+    made_ends: Longs  # where a slot's rows of windows made end
     made_place: npt.NDArray[np.int32]  # one row a window made
     made_source: npt.NDArray[np.int32]  # place of the window that it is a copy of; NO_SOURCE, TWICE: it was empty
-    window_ends: npt.NDArray[np.int64]
+    window_ends: Longs
     window: npt.NDArray[np.int32]  # row of the window at a place
     missed_at: npt.NDArray[np.int32]  # records that would have made the window after the one before, were it not closed
-    missed_start_ms: npt.NDArray[np.int64]
+    missed_start_ms: Longs
 
 
 class SlidingRecords(NamedTuple):
     """The records that were decided, as they were given."""
 
     slot: npt.NDArray[np.int32]
-    timestamp_ms: npt.NDArray[np.int64]
-    stream_time_ms: npt.NDArray[np.int64]
+    timestamp_ms: Longs
+    stream_time_ms: Longs
     time_difference_ms: int
     grace_ms: int
 
@@ -56,9 +57,9 @@ class SlidingStructure(NamedTuple):
     decision: npt.NDArray[np.uint8]  # opened, added or late; 0 for a record without a slot
     dropped: npt.NDArray[np.int32]  # in how many closed windows the record does not count
     slot: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    timestamp_ms: npt.NDArray[np.int64]  # the largest record time in the window
-    opened_at: npt.NDArray[np.int64]  # the record that made it, -1: it was loaded
+    start_ms: Longs
+    timestamp_ms: Longs  # the largest record time in the window
+    opened_at: Longs  # the record that made it, -1: it was loaded
     loaded_count: int
     operations: SlidingOperations
     records: SlidingRecords
@@ -74,9 +75,9 @@ class _Columns(NamedTuple):
 
     record: npt.NDArray[np.void]  # a window that starts before `earliest` is closed for the record
     outcome: npt.NDArray[np.void]
-    made_start_ms: npt.NDArray[np.int64]
-    made_timestamp_ms: npt.NDArray[np.int64]
-    loaded_timestamp_ms: npt.NDArray[np.int64]  # of the loaded windows, in the end
+    made_start_ms: Longs
+    made_timestamp_ms: Longs
+    loaded_timestamp_ms: Longs  # of the loaded windows, in the end
 
 
 @compiled
@@ -167,12 +168,12 @@ def spread_windows(operations, made, column):  # type: ignore[no-untyped-def]
 
 def sliding_structure(
     slot: npt.NDArray[np.int32],
-    times: npt.NDArray[np.int64],
-    stair: npt.NDArray[np.int64],
+    times: Longs,
+    stair: Longs,
     slots: int,
     loaded_slot: npt.NDArray[np.int32],
-    loaded_start_ms: npt.NDArray[np.int64],
-    loaded_timestamp_ms: npt.NDArray[np.int64],
+    loaded_start_ms: Longs,
+    loaded_timestamp_ms: Longs,
     *,
     time_difference_ms: int,
     grace_ms: int,
@@ -221,7 +222,7 @@ def _structure(
     outcome: npt.NDArray[np.void],
     operations: SlidingOperations,
     loaded_slot: npt.NDArray[np.int32],
-    loaded_start_ms: npt.NDArray[np.int64],
+    loaded_start_ms: Longs,
 ) -> SlidingStructure:
     """The structure in its final order. Columns that were read are filled anew, as fresh memory is slower."""
     count, windows, loaded = len(records.slot), len(operations.window), len(loaded_slot)
@@ -241,7 +242,7 @@ def _structure(
     return SlidingStructure(decision, dropped, slot, start_ms, timestamp_ms, opened_at, loaded, operations, records)
 
 
-def _room(ends: npt.NDArray[np.int64], record: npt.NDArray[np.int32], windows: int) -> SlidingOperations:
+def _room(ends: Longs, record: npt.NDArray[np.int32], windows: int) -> SlidingOperations:
     """Room for the operations of these records, which make `windows` windows. Unused pages cost nothing."""
     return SlidingOperations(
         record_ends=ends,
@@ -259,7 +260,7 @@ def _room(ends: npt.NDArray[np.int64], record: npt.NDArray[np.int32], windows: i
     )
 
 
-def _trimmed(operations: SlidingOperations, counters: npt.NDArray[np.int64]) -> SlidingOperations:
+def _trimmed(operations: SlidingOperations, counters: Longs) -> SlidingOperations:
     made, missed, windows = (int(counters[place]) for place in (MADE, MISSED, PLACES))
     return operations._replace(
         made_place=operations.made_place[:made],

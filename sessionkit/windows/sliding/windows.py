@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
@@ -115,7 +115,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         left, right = max(0, timestamp_ms - d), timestamp_ms + 1
         return [(left, left + d), (right, right + d)]
 
-    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can make, each once, rising."""
         d = self.time_difference_ms
         return np.unique(np.concatenate([np.maximum(timestamps_ms, d), timestamps_ms + 1 + d]))
