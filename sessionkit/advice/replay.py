@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, enough_ms, show_duration
-from sessionkit.engine.apart import Apart, sessions_apart
+from sessionkit.engine.apart import Apart, latest_by_ms, sessions_apart
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
@@ -42,6 +43,7 @@ class Replay:
     def __init__(self, batch: RecordBatch) -> None:
         self.batch = batch
         self._batches: dict[bool, RecordBatch] = {}  # with null values, and without
+        self._latest_by_ms: dict[bool, Longs] = {}
 
     @classmethod
     def of(cls, plan: Plan, data: Any) -> Replay:
@@ -59,11 +61,14 @@ class Replay:
 
     def run(self, windows: WindowKind, *, keep_trace: bool = False) -> Outcome:
         """What these windows make of the records, without aggregations."""
+        limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
+        return run_kernel(windows, {}, self._batch(windows), **limits)
+
+    def _batch(self, windows: WindowKind) -> RecordBatch:
         with_null = windows.takes_null_values
         if with_null not in self._batches:
             self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
-        limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
-        return run_kernel(windows, {}, self._batches[with_null], **limits)
+        return self._batches[with_null]
 
     def late(self, windows: WindowKind) -> int:
         """How many records count in no window."""
@@ -71,12 +76,12 @@ class Replay:
 
     def counts(self, windows: WindowKind) -> Counts:
         outcome = self.run(windows)
-        late, apart = outcome.dropped.get(LATE, 0), sessions_apart(outcome, windows).sessions
-        return Counts(self.usable, late, outcome.result_count, outcome.merge_count, apart)
+        late, apart = outcome.dropped.get(LATE, 0), self._apart(outcome, windows)
+        return Counts(self.usable, late, outcome.result_count, outcome.merge_count, apart.sessions)
 
     def joined(self, plan: Plan) -> Apart:
         """The sessions that stay apart under this plan's grace, with a grace under which none does."""
-        under = partial(self._apart, plan)
+        under = partial(self._apart_under, plan)
         found = tried = under(plan._complete_windows.grace_ms)
         grace_ms = 0
         while tried.grace_ms is not None:  # more grace keeps more records, and these may stay apart in their turn
@@ -84,9 +89,19 @@ class Replay:
             tried = under(grace_ms)
         return found._replace(grace_ms=grace_ms if found.sessions else None)
 
-    def _apart(self, plan: Plan, grace_ms: int) -> Apart:
+    def _apart_under(self, plan: Plan, grace_ms: int) -> Apart:
         windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
-        return sessions_apart(self.run(windows, keep_trace=True), windows)
+        return self._apart(self.run(windows, keep_trace=True), windows)
+
+    def _apart(self, outcome: Outcome, windows: WindowKind) -> Apart:
+        with_null = windows.takes_null_values
+
+        def by_ms() -> Longs:
+            if with_null not in self._latest_by_ms:
+                self._latest_by_ms[with_null] = latest_by_ms(self._batch(windows))
+            return self._latest_by_ms[with_null]
+
+        return sessions_apart(outcome, windows, by_ms)
 
 
 ROUND_MS = (

@@ -17,7 +17,6 @@ from sessionkit.deployed.independent_parts import Whole
 from sessionkit.deployed.processor_run import Deployed
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_arrivals
 from sessionkit.stores.contract import PlanStore
@@ -64,10 +63,7 @@ def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: L
     if column is not None:
         times = pa.chunked_array([as_arrow(batch.values[column])])
         return to_arrivals(times, column, source).tolist()
-    out = np.empty(len(batch), np.int64)
-    rejected = np.empty(0, np.uint8) if batch.rejected is None else batch.rejected
-    stream_times(batch.partition, batch.timestamp_ms, rejected, first_ms, out)
-    return out.tolist()
+    return batch.stream_times_ms(first_ms).tolist()
 
 
 def one_after_another(parts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.durations import enough_ms, show_duration
 from sessionkit.base.text import plural
 from sessionkit.engine.kernel_run import by_key_and_time
 from sessionkit.engine.outcome import Outcome
+from sessionkit.records.batch import RecordBatch
 from sessionkit.windows.contract import SessionKind
 
 
@@ -33,21 +34,30 @@ class Apart(NamedTuple):
         return [f"{said}; a grace of {show_duration(enough_ms(self.grace_ms))} joins {them}."]
 
 
-def sessions_apart(outcome: Outcome, windows: Any) -> Apart:
+def latest_by_ms(batch: RecordBatch) -> Longs:
+    """How far behind stream time the latest record of each key came, where nothing was read before the batch."""
+    by_ms, rows = np.zeros(len(batch.keys), np.int64), np.flatnonzero(batch.usable)
+    behind_ms = batch.stream_times_ms(np.full(len(batch.partitions), -1)) - batch.timestamp_ms
+    np.maximum.at(by_ms, batch.key[rows], behind_ms[rows])
+    return by_ms
+
+
+def sessions_apart(outcome: Outcome, windows: Any, by_ms: Callable[[], Longs] | None = None) -> Apart:
     """The sessions of a run that stay apart so.
 
     The grace is the one that each needs for what was kept; more grace keeps more records, which may need more.
+    `by_ms`, as of `latest_by_ms`, spares a look at the keys of which no record came late enough.
     """
     if windows.holds != "sessions" or not windows.is_ever_closed:
         return Apart()
+    is_late = None if by_ms is None else by_ms() > windows.grace_ms
+    if is_late is not None and not is_late.any():
+        return Apart()
     if outcome.finished is not None:
-        pairs = (_pairs(windows, each.key, each.partition, each.start_ms, each.end_ms) for each in outcome.finished)
+        pairs = (_pairs(windows, each, slice(None), is_late) for each in outcome.finished)
         return Apart(sum(len(later) for _, later in pairs))
     columns, trace = outcome.window_columns, outcome.kept_trace
-    alive = np.flatnonzero(columns.merged_into < 0)
-    key, partition = columns.key[alive], columns.partition[alive]
-    pairs_found = _pairs(windows, key, partition, columns.start_ms[alive], columns.end_ms[alive])
-    closed, later = (alive[rows] for rows in pairs_found)
+    closed, later = _pairs(windows, columns, np.flatnonzero(columns.merged_into < 0), is_late)
     if trace is None or not len(later):
         return Apart(int(np.count_nonzero(np.maximum(closed, later) >= columns.loaded_count)))
     # when a record of the later one came that is within reach: the first, or the last where the two overlap
@@ -64,28 +74,30 @@ def sessions_apart(outcome: Outcome, windows: Any) -> Apart:
     return Apart(count, int(windows.grace_ms + missing_ms.max()) if count else None)
 
 
-def _pairs(
-    windows: SessionKind, key: npt.NDArray[Any], partition: npt.NDArray[Any], start_ms: Longs, end_ms: Longs
-) -> tuple[Longs, Longs]:
+def _pairs(windows: SessionKind, sessions: Any, rows: Any, is_late: Flags | None) -> tuple[Longs, Longs]:
     """Rows of sessions within whose reach one of the same key and partition lies that ends later, and of that one.
 
-    All that lie within reach of each other, if only by others in between, have one that is in no such pair.
+    All that lie within reach of each other, if only by others in between, have one that is in no such pair. Looked for
+    among these rows, and where `is_late` is given, among the keys for which it is true.
     """
-    codes, numbers, keys = key.astype(np.int64), partition.astype(np.int64), int(key.max(initial=-1)) + 1
+    rows = np.arange(len(sessions.key))[rows]
+    if is_late is not None:
+        rows = rows[is_late[sessions.key[rows]]]
+    key, partition = sessions.key[rows].astype(np.int64), sessions.partition[rows].astype(np.int64)
+    start_ms, end_ms, keys = sessions.start_ms[rows], sessions.end_ms[rows], int(key.max(initial=-1)) + 1
     reached_ms = windows.reach_of_ms(start_ms, end_ms)[1]
 
     def near(closed: Longs, later: Longs) -> Flags:
         is_one = (key[closed] == key[later]) & (partition[closed] == partition[later])
         return is_one & (start_ms[later] <= reached_ms[closed])
 
-    by_start = by_key_and_time(codes, numbers, start_ms, keys)
+    by_start = by_key_and_time(key, partition, start_ms, keys)
     if not near(by_start[:-1], by_start[1:]).any():  # where none reaches the next one, none reaches any
-        return by_start[:0], by_start[:0]
-    by_end = by_key_and_time(codes, numbers, end_ms, keys)
+        return rows[:0], rows[:0]
+    by_end = by_key_and_time(key, partition, end_ms, keys)
     rank = np.empty(len(key), np.int64)  # by key, partition and start: those of another key are all above, or all below
     rank[by_start] = np.arange(len(key))
-    later = by_start[
-        np.minimum.accumulate(rank[by_end][::-1])[::-1][1:]
-    ]  # of all that end later, the one that begins first
+    # of all that end later, the one that begins first
+    later = by_start[np.minimum.accumulate(rank[by_end][::-1])[::-1][1:]]
     is_near = near(by_end[:-1], later)
-    return by_end[:-1][is_near], later[is_near]
+    return rows[by_end[:-1][is_near]], rows[later[is_near]]

@@ -26,7 +26,7 @@ from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks
-from sessionkit.records.loops import implicit_offsets
+from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
 from sessionkit.records.row_names import rows_moved
 from sessionkit.records.source import Source
@@ -168,6 +168,13 @@ class RecordBatch:
     def usable(self) -> Flags:
         """True for each record that windows look at: those that are not rejected."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
+
+    def stream_times_ms(self, last_ms: Longs) -> Longs:
+        """Stream time of its partition once each record was seen; `last_ms` is that of all partitions, moved along."""
+        out, rejected = np.empty(len(self), np.int64), self.rejected
+        rejected = np.empty(0, np.uint8) if rejected is None else rejected
+        stream_times(self.partition, self.timestamp_ms, rejected, last_ms, out)
+        return out
 
     @cached_property
     def key_ranks(self) -> Longs:

@@ -19,7 +19,6 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, InvalidArgument, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.loops import stream_times
 from sessionkit.trace.loops import first_passing, grouped
 from sessionkit.trace.slots import Slots
 
@@ -120,11 +119,7 @@ class Trace:
     @cached_property
     def stream_time_ms(self) -> Longs:
         """Stream time of the record's partition once the record was seen, for each record."""
-        out = np.empty(len(self), np.int64)
-        rejected = np.empty(0, np.uint8) if self.batch.rejected is None else self.batch.rejected
-        first = self.first_stream_time_ms.copy()
-        stream_times(self.batch.partition, self.batch.timestamp_ms, rejected, first, out)
-        return out
+        return self.batch.stream_times_ms(self.first_stream_time_ms.copy())
 
     @cached_property
     def last_stream_time_ms(self) -> Longs:

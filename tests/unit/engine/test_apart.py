@@ -59,6 +59,7 @@ def test_a_grace_that_is_named_joins_them_and_a_millisecond_less_does_not(name: 
         assert found.sessions == apart_ones == apart(plan, data, trace=False).sessions
         replay = Replay.of(plan, data)
         joined = replay.joined(plan)
+        assert replay.counts(plan._complete_windows).apart == found.sessions
         assert joined.sessions == found.sessions
         if found.grace_ms is not None and joined.grace_ms is not None:
             seen += 1
