@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
-from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
 from sessionkit.trace.trace import NO_MERGES, Merges
@@ -189,7 +189,7 @@ class Lists:
 
     def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
-        self._pool = pa.concat_arrays([flat.cast(column.type), column])
+        self._pool = pa.concat_arrays([of_type(flat, column.type), column])
         self._base = len(flat)
         self._length = numpy_array(pc.list_value_length(loaded)).astype(np.int64)
         self._into, self._behind = np.full(len(loaded), NOTHING, np.int64), np.zeros(len(loaded), np.int64)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LOOPS, Rows, Spans
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.arrays import of_type
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import PythonObjects
@@ -133,7 +134,7 @@ def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -
 def _as_kept(loaded: pa.Array | Iterable[Any], kind: pa.DataType) -> pa.Array:
     if not isinstance(loaded, pa.Array):
         return typed_column(list(loaded), kind)
-    return loaded if loaded.type == kind else loaded.cast(kind)  # a store on disk knows 64 bits only
+    return of_type(loaded, kind)  # a store on disk knows 64 bits only
 
 
 class PythonFold:

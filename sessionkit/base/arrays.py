@@ -121,6 +121,11 @@ def as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
     return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
 
 
+def of_type(column: Any, kind: pa.DataType) -> Any:
+    """The column with this type: Arrow (26.0) breaks lists of nulls that it casts to the type that they have."""
+    return column if column.type == kind else column.cast(kind)
+
+
 # ---- columns by their names, each an array of Arrow or NumPy
 
 
@@ -137,6 +142,6 @@ def joined(first: Mapping[str, Column], *others: Mapping[str, Column]) -> dict[s
     return {
         name: np.concatenate([column, *(each[name] for each in others)])
         if isinstance(column, np.ndarray)
-        else pa.concat_arrays([column, *(each[name].cast(column.type) for each in others)])
+        else pa.concat_arrays([column, *(of_type(each[name], column.type) for each in others)])
         for name, column in first.items()
     }

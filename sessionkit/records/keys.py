@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs, arrow_array, numpy_array, texts
+from sessionkit.base.arrays import Longs, arrow_array, numpy_array, of_type, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
@@ -163,7 +163,7 @@ def _uuid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
     want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
     with errors_as(InvalidData, f"key column {name!r} holds a value that cannot be a key", want, pa.ArrowInvalid):
-        return column if column.type == plain else column.cast(plain)
+        return of_type(column, plain)
 
 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.base.arrays import of_type
 from sessionkit.base.result_columns import AS_STORED
 from sessionkit.errors import UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
@@ -50,7 +51,7 @@ def _column(column: Any, field: pa.Field) -> pa.Array | pa.ChunkedArray:
         return _objects(column.tolist(), field)
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         column = pa.array(column)
-    return column if column.type == field.type else column.cast(field.type)
+    return of_type(column, field.type)
 
 
 def _objects(values: list[Any], field: pa.Field) -> pa.Array:
