@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, arrow_array, numpy_array
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
@@ -22,7 +22,7 @@ from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for, formats_for, is_text_type, some_of, way_of_texts, without_word
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
-_BEGINS = r"(^|[_.]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
+_BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
     rf"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|{_BEGINS}(id|ip|name)$",
     re.I,
@@ -51,12 +51,8 @@ class Column:
     no_time: Flags | None = None  # the rows that have none of them; None if all have one
     is_clock: bool = False  # it holds times of day
     is_measure: bool = False  # numbers as text, beside others such as "-"
+    has_only_days: bool = False  # all times are midnights
     steps_back: int = 0  # rows whose time lies before that of the row above
-
-    @property
-    def has_only_days(self) -> bool:
-        """True if all times are midnights."""
-        return self.times_ms is not None and not (self.times_ms % DAY).any()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +130,11 @@ def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
     return (not _OF_A_KEY.search(column.name), column.is_measure, "string" not in column.type, -(column.distinct or 0))
 
 
-def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
-    is_arrival = _OF_ARRIVAL.search(column.name) is not None
-    return (is_arrival, column.has_only_days, column.unit is not None, column.missing, column.steps_back)
+def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
+    is_arrival, is_named = (each.search(column.name) is not None for each in (_OF_ARRIVAL, _OF_A_TIME))
+    is_local = column.type.startswith("timestamp") and "tz=" not in column.type  # an hour may be shown twice
+    doubt = 2 * is_local if column.unit is None else 1 if is_named else 3
+    return (is_arrival, column.has_only_days, doubt, column.missing, column.steps_back)
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -152,10 +150,12 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
     is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
     first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
+    of_texts = way_of_texts(texts, name) if is_text else ""
+    if of_texts.startswith("number"):
+        return dataclasses.replace(plain, why=f"times in two forms, once pandas has read both: {of_texts}")
     if pa.types.is_time(kind) or (is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
-    of_texts = way_of_texts(texts, name) if is_text else ""
     if of_texts.startswith("unit="):
         units = [of_texts[6:-1]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
@@ -205,16 +205,23 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         if len(formats) == 1 or source.format is not None or not (way := format_for(*texts)):
             return found
         why = f"times, if you name how they are written: {way}"
-        return dataclasses.replace(plain, why=why, times_ms=found.times_ms if found else None)
+        return dataclasses.replace(
+            plain, why=why, **({"times_ms": found.times_ms, "has_only_days": found.has_only_days} if found else {})
+        )
+    shown_ms = pc.local_timestamp(arrow_array(usable).cast(pa.timestamp("ms", source.timezone))).cast(pa.int64())
+    are_days = any(not (numpy_array(each) % DAY).any() for each in (arrow_array(usable), shown_ms))
     if len(column) > 1 and usable.min() == usable.max():
         if unit is not None and (plain.distinct or 0) > 1:
             return None  # ids of many digits
-        return dataclasses.replace(plain, why="no event time: it is the same in all rows", times_ms=usable)
+        return dataclasses.replace(
+            plain, why="no event time: it is the same in all rows", times_ms=usable, has_only_days=are_days
+        )
     back = int((np.diff(usable) < 0).sum())
     why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
     times: dict[str, Any] = {"unit": unit, "format": source.format, "times_ms": usable, "steps_back": back}
+    times["has_only_days"] = are_days
     times["no_time"] = None if is_time.all() else ~is_time
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 

@@ -110,7 +110,7 @@ def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
     replay = Replay.of(plan, opened.table)
     grace_ms = smallest_round_grace_ms(plan, replay)
     shown = show_duration(grace_ms)
-    why = "with it no record is dropped" if not grace_ms else "the smallest round one that keeps every record"
+    why = "with it no record comes too late" if not grace_ms else "the smallest round one that keeps every record"
     causes = order_advice(plan, replay, lambda rest: smallest_round_grace_ms(plan, rest))
     remarks = [f"The grace is {shown}: {why}. --grace sets another.", *causes]
     return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), remarks

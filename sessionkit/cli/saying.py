@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_TYPES = re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?')
 _AS_OPTIONS = (
-    (re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?'), r"--types \1=\2"),
     (re.compile(r'sort="timestamp" in group_by_key, without offset=,'), "--sort, with --partition alone,"),
     (re.compile(r'sort="timestamp" in group_by_key'), "--sort"),
     (re.compile(r"\b(partition|timezone)=(?: in group_by_key)?(?= )"), r"--\1"),
@@ -31,6 +32,7 @@ _AS_OPTIONS = (
 
 def with_options(text: str) -> str:
     """The text with options where it names arguments of Python that the command line has."""
+    text = _TYPES.sub(lambda found: f"--types {shlex.quote(f'{found[1]}={found[2]}')}", text)
     for argument, option in _AS_OPTIONS:
         text = argument.sub(option, text)
     return text

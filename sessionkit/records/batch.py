@@ -25,7 +25,7 @@ from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
-from sessionkit.records.keys import encode_keys, key_ranks
+from sessionkit.records.keys import encode_keys, key_ranks, mark_remarks
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
 from sessionkit.records.row_names import rows_moved
@@ -269,6 +269,7 @@ def batch_of(
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
     rejected = _rejections(key, timestamp_ms, bad_time)
+    marked = mark_remarks(keys, key, source.keys[0]) if len(source.keys) == 1 else []
     lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
@@ -283,7 +284,7 @@ def batch_of(
         given_offset=offset,
         values=values,
         frame=frame,
-        remarks=(*remarks, *_float_text_remarks(table, source.keys), *_lacking(rejected, lacks)),
+        remarks=(*remarks, *_float_text_remarks(table, source.keys), *marked, *_lacking(rejected, lacks)),
         timezone=zone,
         form=source.result_form(key_types, zone),
         idle=_idle_rule(table, source),

@@ -20,6 +20,7 @@ from sessionkit.records.inputs.plain_columns import have_one_dictionary, is_any,
 from sessionkit.records.loops import mark_seen, take_codes
 
 MAX_KEY_BYTES = 32 * 1024
+MARKS = ("N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  # for a missing value
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
@@ -46,6 +47,20 @@ def encode_keys(
         keys, codes = _join(keys, codes, *parts[place], sep)
     _check_text(keys, " + ".join(names))
     return keys, codes
+
+
+def mark_remarks(keys: pa.Array, codes: npt.NDArray[np.int32], name: str) -> list[str]:
+    """A sentence on each key that is a mark for a missing value, as other readers take it: it counts as a key."""
+    if not pa.types.is_large_string(keys.type):
+        return []
+    short = np.flatnonzero(numpy_array(pc.binary_length(keys)) <= max(map(len, MARKS)))
+    short = short[numpy_array(pc.is_in(keys.take(arrow_array(short)), pa.array(MARKS, keys.type)))]
+    found = {keys[code].as_py(): int(np.count_nonzero(codes == code)) for code in short.tolist()}
+    return [
+        f"{word!r} in {shorten(repr(name))} is a key like any other, of {plural(count, 'record')}; without them: "
+        f"df = df[df[{name!r}] != {word!r}]"
+        for word, count in found.items()
+    ]
 
 
 def code_of_key(keys: pa.Array, key: object) -> int:

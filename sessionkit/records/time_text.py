@@ -30,12 +30,17 @@ _WRITTEN_OTHERWISE = (
     (r"^\s+|\s+$", ""),
 )
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_WEEKDAY = "(?:(?i:mon|tue|wed|thu|fri|sat|sun), *)?"
 _REST = r"(?:,?[ T]\s*(?P<time>.*?))?"
 # What else means one time only, as strftime names it: its parts. The order of day and month is never guessed.
 _RECOGNISED = {
     "%d/%b/%Y": rf"(?P<day>\d{{1,2}})/(?i:(?P<month>{_MONTHS}))/(?P<year>\d{{4}}):(?P<time>.*?)",
     "%Y/%m/%d": rf"(?P<year>\d{{4}})/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}){_REST}",
     "%d.%m.%Y": rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_REST}",
+    "%a, %d %b %Y %H:%M:%S %z": (  # of mails (RFC 2822) and of HTTP
+        rf"{_WEEKDAY}(?P<day>\d{{1,2}}) (?i:(?P<month>{_MONTHS})) (?P<year>\d{{4}}) "
+        rf"(?P<time>\d\d:\d\d(?::\d\d)? {_ZONE})(?: \([^)]*\))?"
+    ),
     "%Y%m%dT%H%M%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T(?P<time>\d{4}.*?)",
 }
 _CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
@@ -199,9 +204,10 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
             texts = some_of(pc.unique(pc.drop_null(text)))
             right = way_of_texts(texts, source.timestamp, source.unit) or right
-            some = pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()
-            right = right or format_for(*some) or without_word(source.timestamp, some) or _ISO
-            want = f'{right}, or on_bad_time="drop", which counts them as dropped'
+            some = pc.unique(text.take(wrong[:: max(1, len(wrong) // _LOOKED_AT)])).to_pylist()
+            want = right or format_for(*some) or without_word(source.timestamp, some) or _ISO
+            if 2 * len(wrong) <= len(text) - text.null_count:  # else hardly any record would be left
+                want += ', or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
 
 
@@ -247,14 +253,21 @@ def format_for(*texts: str) -> str:
 
 
 def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
-    """How times since 1970 or dates of mails in several forms are read, "-" and the like among them; "" for others."""
+    """How times since 1970, some as ISO 8601, or dates of mails are read, with "-" and the like; "" for others."""
     if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
         made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
         return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
-    found = [_SINCE_1970.fullmatch(text) for text in texts if re.search(r"\d", text)]
+    iso = [text for text in texts if re.fullmatch(_TIME, text)]
+    found = [_SINCE_1970.fullmatch(text) for text in texts if re.search(r"\d", text) and text not in iso]
     units = {None if each is None else TIME_UNITS[len(each[1]) // 3] for each in found}
     if len(units) != 1 or (meant := units.pop()) is None:
         return ""
+    if iso:  # of two writers
+        if not all(re.search(_WITH_ZONE, text) for text in iso):
+            return ""
+        since, rest = f"pandas.to_datetime(number, unit='{meant}', utc=True)", f"df[{name!r}].where(number.isna())"
+        line = f"number = pandas.to_numeric(df[{name!r}], errors='coerce'); df[{name!r}] = "
+        return f"{line}{since}.fillna(pandas.to_datetime({rest}, format='ISO8601', utc=True))"
     if not any(each and each[2] for each in found):
         return "" if unit else f'unit="{meant}"'
     numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant

@@ -255,7 +255,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
                 *numbers(int(trace.batch.offset[row])),
                 "no key" if code < 0 else shorten(trace.keys[code].as_py()),
                 at(int(trace.batch.timestamp_ms[row])) if late else "",
-                at(int(trace.stream_time_ms[row])),
+                at(int(trace.stream_time_ms[row])) if trace.stream_time_ms[row] >= 0 else "before any",
                 *([] if starts_ms is None else [at(int(starts_ms[place])) if late else ""]),
                 lacked(missing_ms) if late else REASONS[int(trace.decision[row])].replace("_", " "),
                 grace_with(grace_ms, missing_ms) if late else "",

@@ -43,12 +43,28 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"page": pa.array([None] * 60, pa.string())}, None),
         ({"one": ["ada"] * 60}, "one"),
         ({"one": ["ada"] * 60, "page": ["a", "b"] * 30}, "page"),
+        ({"Subject": list("abcdef") * 10, "Ticket ID": ["t1", "t2"] * 30}, "Ticket ID"),
         ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
     ],
 )
 def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:
     found = file_columns(pa.table({**columns, "at": pa.array(SECONDS)}))
     assert (found.key.name if found.key is not None else None) == key
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
+def test_an_instant_comes_before_clocks_and_these_before_days(zone: str | None) -> None:
+    """Of times in a night of October, the clocks' and then the midnights of the days were taken for the event time."""
+    ts = pd.Series(pd.date_range("2026-10-24 20:00", periods=90, freq="7min", tz="UTC"))
+    local = ts.dt.tz_convert("Europe/Vienna").dt.tz_localize(None)
+    days, ms = local.dt.date, ts.dt.as_unit("ms").astype("int64").sample(frac=1, random_state=1).tolist()
+    columns = {"vehicle": [1, 2, 3] * 30, "service_day": days, "local_time": local, "ts": ms, "received": ts}
+    table = pa.table(columns)
+    for name in ("ts", "local_time", "service_day", "received"):
+        found = file_columns(table, zone)
+        assert found.time is not None and found.time.name == name
+        assert found.time.has_only_days == (name == "service_day")
+        table = table.drop_columns(name)
 
 
 def test_the_share_of_rows_that_step_back() -> None:

@@ -228,4 +228,4 @@ def test_the_ways_that_are_proposed_are_taken(tmp_path: Path, capsys: pytest.Cap
     columns = ("--key", "user", "--timestamp", "at", "--gap", "30m", "--out", str(tmp_path / "out"))
     for name, way in (("sorted_by_key", ["--sort"]), ("sources_mixed", ["--partition", "source"])):
         shown = printed(capsys, "report", as_file(name, tmp_path), *columns, *way)
-        assert "The grace is 0 s: with it no record is dropped." in shown and "because" not in shown
+        assert "The grace is 0 s: with it no record comes too late." in shown and "because" not in shown

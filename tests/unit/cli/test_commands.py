@@ -238,7 +238,8 @@ def test_without_a_grace_the_smallest_round_one_that_keeps_all_is_taken(
     calls.clear()
     file.write_text("user,at\nada,0\nada,1000\n", encoding="utf-8")
     assert (
-        "The grace is 0 s: with it no record is dropped. --grace sets another." in asked(calls, file, *options).remarks
+        "The grace is 0 s: with it no record comes too late. --grace sets another."
+        in asked(calls, file, *options).remarks
     )
 
 

@@ -113,7 +113,7 @@ def test_the_report_says_it_and_does_not_call_it_in_order(tmp_path: Any, capsys:
     with pytest.raises(SystemExit):
         app(["report", str(file), *options])
     shown = capsys.readouterr().out
-    assert "The grace is 0 s: with it no record is dropped." in shown and WORDS in shown
+    assert "The grace is 0 s: with it no record comes too late." in shown and WORDS in shown
     assert WORDS in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

@@ -91,6 +91,16 @@ def test_floats_written_as_text_are_remarked_where_they_are_keys(kind: pa.DataTy
     assert plan().run(data.slice(0, 3)).remarks() == []
 
 
+@pytest.mark.parametrize("mark", ["N/A", "-", "NULL"])
+def test_marks_for_missing_values_are_keys_and_told(mark: str) -> None:
+    """Rows that had nothing in common became sessions of a client "N/A", without a word."""
+    data = pd.DataFrame({"user": ["7", mark, "00173", mark], "at": range(4)})
+    (said,) = plan().run(data).remarks()
+    assert said.startswith(f"{mark!r} in 'user' is a key like any other, of 2 records; without them: df = ")
+    exec(said.split(": ")[1], names := {"df": data})  # noqa: S102
+    assert plan().run(names["df"]).remarks() == [] and len(names["df"]) == 2
+
+
 def test_several_key_columns_are_text(tmp_path: Path) -> None:
     file = written(tmp_path, "a,b,at\n01,1,1\n1,01,2\n")
     assert keys_of(plan("a", "b", sep="-").run(file)) == ["01-1", "1-01"]
