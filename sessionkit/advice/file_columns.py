@@ -205,9 +205,7 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         if len(formats) == 1 or source.format is not None or not (way := format_for(*texts)):
             return found
         why = f"times, if you name how they are written: {way}"
-        return dataclasses.replace(
-            plain, why=why, **({"times_ms": found.times_ms, "has_only_days": found.has_only_days} if found else {})
-        )
+        return dataclasses.replace(found or plain, could_be="", why=why, format=None, no_time=None)
     shown_ms = pc.local_timestamp(arrow_array(usable).cast(pa.timestamp("ms", source.timezone))).cast(pa.int64())
     are_days = any(not (numpy_array(each) % DAY).any() for each in (arrow_array(usable), shown_ms))
     if len(column) > 1 and usable.min() == usable.max():

@@ -119,8 +119,9 @@ def test_times_in_two_forms_are_told_with_the_line_that_reads_both(tmp_path: Pat
     """`--on-bad-time drop` was proposed, which lost all records of a new schema."""
     at = [f"2026-03-13T01:{n:02}:05Z" if n < 30 else str(1773364565000 + n * 60_000) for n in range(50)]
     data = pd.DataFrame({"user": ["ada", "bob"] * 25, "at": at})
-    data.to_csv(file := tmp_path / name, index=False) if "csv" in name else data.to_json(file, "records", lines=True)
-    shown = printed(capsys, "info", file)
+    text = data.to_csv(index=False) if "csv" in name else data.to_json(orient="records", lines=True)
+    (tmp_path / name).write_text(text)
+    shown = printed(capsys, "info", tmp_path / name)
     assert "make times of at with the line" in shown and "drop" not in shown
     line = re.search(r"read both: (.*)", shown)
     assert line is not None
