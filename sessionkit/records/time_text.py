@@ -239,10 +239,12 @@ def way_to_times(texts: list[str], name: str) -> str:
     how = [f"format={literal(each)}" for each in formats]
     if found := re.match(r"\s*(?:\d{4}-\d\d-\d\d|(\d\d?\.\d\d?\.\d{4}))", "".join(texts[:1])):
         how = ["dayfirst=True" if found[1] else 'format="ISO8601"']
+    if not how:
+        return ""
     others = f" (or with {how[1]})" if len(how) > 1 else ""
-    return (
-        f"df[{name!r}] = pandas.to_datetime(df[{name!r}], {how[0]}, utc=True) makes times of it{others}" if how else ""
-    )
+    has_zone = re.search("%[zZ]", how[0]) or any(re.search(_WITH_ZONE, text) for text in texts)
+    zone = ", utc=True" if has_zone else ""  # which takes a clock without a zone for one in UTC
+    return f"df[{name!r}] = pandas.to_datetime(df[{name!r}], {how[0]}{zone}) makes times of it{others}"
 
 
 def format_for(*texts: str) -> str:

@@ -360,20 +360,26 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
 
 
 @pytest.mark.parametrize(
-    ("texts", "form"),
+    ("texts", "how", "zone"),
     [
-        (["31/12/2025 01:26", "01/02/2026 01:26"], "%d/%m/%Y %H:%M"),
-        (["2026-01-02T03:04Z", "2026-01-02T03:04:05Z"], "ISO8601"),
+        (["31/12/2025 01:26", "01/02/2026 01:26"], 'format="%d/%m/%Y %H:%M"', None),
+        (["2026-01-02T03:04Z", "2026-01-02T03:04:05Z"], 'format="ISO8601"', "UTC"),
+        (["2026-01-02 03:04", "2026-01-02 03:05", "2026-01-02T03:05+02:00"], 'format="ISO8601"', "UTC"),
+        (["2026-01-02 03:04", "2026-01-02"], 'format="ISO8601"', None), (["28.09.2026 09:00"], "dayfirst=True", None),
+        (["28.09.2026 09:00 +0200", "28.09.2026 09:30 +0100"], "dayfirst=True", "UTC"),
+        (["Thu Nov 26 06:08:37 2026 +0100", "Thu Nov 26 06:08:37 2026 -0100"], "%Y %z", "UTC"),
+        (["Thu Nov 26 06:08:37 2026"], "%H:%M:%S %Y", None),
     ],
-)
-def test_the_latest_of_times_in_a_text_is_told_with_the_way(texts: list[str], form: str) -> None:
-    df = pd.DataFrame({"user": "a", "at": [1, 2], "seen": texts})
+)  # fmt: skip
+def test_the_latest_of_times_in_a_text_is_told_with_the_way(texts: list[str], how: str, zone: str | None) -> None:
+    df = pd.DataFrame({"user": "a", "at": range(len(texts)), "seen": texts})
     latest = plan().aggregate(seen=sk.max("seen"))
     with pytest.raises(UnsupportedData) as refusal:
         latest.run(df).table()
     line = str(refusal.value).partition(f"got string, {texts[0]!r}; ")[2]
-    assert f'format="{form}"' in line
+    assert how in line
     exec(line.removesuffix(" makes times of it"), {"df": df, "pandas": pd})  # noqa: S102
+    assert (df["seen"].dt.tz and str(df["seen"].dt.tz)) == zone  # a clock without a zone is that of the plan
     assert latest.run(df).table()["seen"].tolist() == [df["seen"].max()]
 
 
