@@ -43,7 +43,7 @@ OF_THE_PACKAGE = {
     "group_by_key": "groupby group_by groupByKey GroupBy KStream StreamsBuilder",
     "mean": "avg average",
     "aggregation": "agg std var variance median quantile",
-    "collect": "nunique count_distinct n_unique collect_list collect_set unique",
+    "collect": "collect_list collect_set unique",
     "open_store": "Stores MemoryStore RocksDBStore store",
     "load_sample": "load_data sample example",
     "sweep": "grid grid_search",
@@ -65,6 +65,7 @@ NEEDLESS = {  # why there is no such one
 }
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
+_DISTINCT = 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set(pages)))'
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
     "JoinWindows": "sessionkit aggregates one stream, and joins none",
@@ -80,6 +81,7 @@ WITHOUT_COUNTERPART = {
     "ofTimeDifferenceWithNoGrace": _SLIDING.replace('grace="5m"', 'grace="0s"'),
     "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
     **dict.fromkeys(("read_csv", "read_parquet", "read_json", "read"), 'plan.run("clicks.csv") reads files itself'),
+    **dict.fromkeys(("distinct", "count_distinct", "countDistinct", "nunique", "n_unique"), _DISTINCT),
     **dict.fromkeys(("Duration", "timedelta"), 'lengths are written as text, such as "30m"'),
 }
 

@@ -34,7 +34,8 @@ OWNERS: dict[str, tuple[Any, Any]] = {
         ("run", "late", "run.dropped: What was dropped, with the reason"),
         ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
         ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
-        ("sk", "nunique", "sk.collect: All values as a list"),
+        ("sk", "unique", "sk.collect: All values as a list"),
+        ("sk", "distinct", 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set('),
         ("sk", "TumblingWindows", "sk.TimeWindows: "),
         ("sk", "sesionize", "sk.sessionize: "),
         ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
@@ -48,6 +49,15 @@ def test_a_name_that_does_not_exist_names_the_one_that_is_meant(owner: str, name
         getattr(OWNERS[owner][0], name)
     assert str(raised.value).startswith(f"{owner} has no such name; got {name}; {meant}")
     assert isinstance(raised.value, AttributeError)
+
+
+def test_the_way_to_count_distinct_values_counts_them() -> None:
+    """`sk.distinct` named `dir(sk)`."""
+    frame = CLICKS.assign(user="ada", page=["home", "home"])
+    names: dict[str, Any] = {"sk": sk, "plan": PLAN}
+    made, _, then = str(guesses.unknown_name(sk, "sk", "distinct")).rpartition("; ")[2].partition(", then ")
+    names["table"] = eval(made, names).run(frame).table()  # noqa: S307
+    assert eval(then, names).tolist() == [1]  # noqa: S307
 
 
 def test_a_report_is_a_command_or_a_page() -> None:
