@@ -135,7 +135,7 @@ def _of_number(number: Any, name: str) -> int:
 
 
 def _without_unit(number: str, got: str, name: str) -> InvalidArgument:
-    want = f'"{number}ms" for milliseconds, "{number}s" for seconds'
+    want = f'"{number}ms" for milliseconds, "{number}s" for seconds, "{number}m" for minutes'
     return InvalidArgument(problem(f"{name} needs a unit", got, want))
 
 

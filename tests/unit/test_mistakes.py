@@ -172,11 +172,12 @@ LENGTHS: dict[str, tuple[str, Callable[[Any], object]]] = {
 
 @pytest.mark.parametrize("call", LENGTHS)
 @pytest.mark.parametrize("number", [7200, np.int64(7200), 7200.0])
-def test_a_length_without_a_unit_is_refused_with_both_that_could_be_meant(call: str, number: Any) -> None:
+def test_a_length_without_a_unit_is_refused_with_those_that_could_be_meant(call: str, number: Any) -> None:
     name, make = LENGTHS[call]
     with pytest.raises(InvalidArgument) as caught:
         make(number)
-    assert str(caught.value) == f'{name} needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'
+    units = '"7200ms" for milliseconds, "7200s" for seconds, "7200m" for minutes'
+    assert str(caught.value) == f"{name} needs a unit; got 7200; {units}"
 
 
 @pytest.mark.parametrize("windows", [*EACH_KIND.values(), sk.SessionWindows.until(inactivity_gap="1h", retention="1d")])

@@ -244,7 +244,7 @@ def test_runs_that_are_refused(options: dict[str, Any], telling: str) -> None:
         (0, "-5ms", "grace must be 0 ms or more; got -5 ms ('-5ms'); grace=\"0s\" is allowed"),
         ("soon", 0, "inactivity_gap must be a duration; got 'soon'"),
         (0, None, 'grace must be given; got neither grace nor grace_ms; grace="5m" or other text'),
-        (7200, 0, 'inactivity_gap needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'),
+        (7200, 0, 'inactivity_gap needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds, "7200m" for'),
         (f"{2**62}ms", "1ms", "inactivity_gap and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
     ],
 )

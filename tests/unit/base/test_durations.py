@@ -58,7 +58,7 @@ def test_what_is_handed_on_written_and_shown_is_read_back(ms: int) -> None:
         assert duration_ms(told, "gap") == ms
 
 
-NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds'
+NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds, "{2}m" for minutes'
 NO_LENGTH = 'months and years have no fixed length: write days, such as "30d" or "365d"'
 # What they write that says no length, and the end of the answer: what could be meant.
 WHAT_THEY_MEAN: list[tuple[Any, str]] = [
