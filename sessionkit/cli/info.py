@@ -191,12 +191,14 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if found.time is None:
         for each in found.columns:
             if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
-                names = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
-                read = "" if content.header else f", after df = pandas.read_csv({literal(file)}, {names})"
+                read = ""
+                if content.kind == "CSV" and not content.header:
+                    names = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
+                    read = f", after df = pandas.read_csv({literal(file)}, {names})"
                 return [f"To go on, make times of {shorten(each.name)} with the line of pandas beside it{read}."]
             if "json_normalize" in each.why:
                 return [f"To go on, take {each.why}."]
-        if len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):
+        if content.kind == "CSV" and len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):
             return [f"To go on, if the fields are separated by {PARTED_BY[parted]}: --separator {literal(parted)}"]
         return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
     return ["To go on, sessionkit needs a column whose values repeat, to be the key."]

@@ -196,6 +196,25 @@ def test_seconds_with_a_fraction(tmp_path: Path, capsys: Capture) -> None:
     assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
 
 
+@pytest.mark.parametrize("name", ["clicks.jsonl", "clicks.json", "clicks.parquet", "clicks.csv"])
+def test_texts_that_pandas_makes_times_of_are_told_of_json_too(name: str, tmp_path: Path, capsys: Capture) -> None:
+    """After its table, `info` read JSON and Parquet as CSV."""
+    for at in (1736035216.5, "Tue, 3 Nov 2026 10:00:00 CET"):
+        rows, file = pd.DataFrame({"user": list("ab") * 3, "at": at, "n": range(6)}), tmp_path / name
+        if name.endswith("parquet"):
+            rows.to_parquet(file)
+        elif name.endswith("csv"):
+            rows.to_csv(file, index=False)
+        else:
+            form: dict[str, Any] = {"lines": True} if name.endswith("l") else {"indent": 1}
+            file.write_text(rows.to_json(orient="records", **form))
+        for options in ([], ["--no-header"] * (not name.endswith("csv"))):
+            shown = printed(capsys, "info", file, *options)
+            assert shown.splitlines()[-1] == "To go on, make times of at with the line of pandas beside it."
+    (file := tmp_path / "one.json").write_text('[{"a b": "x"}, {"a b": "y"}]')
+    assert "To go on, sessionkit needs a column of times." in printed(capsys, "info", file)
+
+
 @pytest.mark.parametrize("day", ["46023.5", "46023"])
 def test_days_as_excel_counts_them_are_told(day: str, tmp_path: Path, capsys: Capture) -> None:
     rows = "".join(f"{'ab'[n % 2]},{day},{day}\n" for n in range(6))
