@@ -213,7 +213,7 @@ def percent(share: float) -> str:
 
 _MONEY = "[$€£¥₹%]|EUR|USD|GBP|CHF"
 _WRITTEN_NUMBER = re.compile(
-    rf"\s*({_MONEY})?\s*[-+]?({_MONEY})?(\d{{1,3}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
+    rf"\s*({_MONEY})?\s*[-+]?({_MONEY})?([1-9]\d{{0,2}}(?P<mark>[.,' \u00a0\u202f])\d{{3}}"
     rf"(?P<more>(?P=mark)\d{{3}})*(?P<rest>(?!(?P=mark))[.,]\d+)?|\d+(?P<tail>[.,]\d+)?)\s*({_MONEY})?\s*"
 )
 
@@ -221,26 +221,28 @@ _WRITTEN_NUMBER = re.compile(
 def way_to_number(texts: Sequence[str], name: str) -> str:
     """How numbers are read that people wrote as these texts of a column; "" for plain ones, or if the first is none.
 
+    The line changes this column alone: in another one a dot may be part of a day, and a comma of a list.
+
     Example:
-        >>> way_to_number(["34,56", "1.234,56"], "price")
-        'pandas.read_csv(…, thousands=".", decimal=",") reads it as a number, for a plan to run on'
+        >>> print(way_to_number(["34,56", "1.234,56"], "price"))
+        df['price'] = df['price'].str.replace(".", "").str.replace(",", ".").astype(float) makes a number of it
     """
-    found = [_WRITTEN_NUMBER.fullmatch(text) for text in texts]
-    ways = [_way_of_number(each, name) for each in found if each] if found and found[0] else []
-    return max(ways, key=len, default="")  # which names all that the others name
-
-
-def _way_of_number(found: re.Match[str], name: str) -> str:
-    mark, is_comma = found["mark"], (found["rest"] or found["tail"] or "").startswith(",")
-    if re.search(_MONEY, found[0]):
-        kept, column = ("[^\\d,-]" if is_comma else "[^\\d.-]"), f"df[{name!r}]"
-        point = '.str.replace(",", ".")' if is_comma else ""
-        return f'{column} = {column}.str.replace(r"{kept}", "", regex=True){point}.astype(float) makes a number of it'
-    if mark == "," and not found["more"] and not found["rest"]:
-        return 'pandas.read_csv(…, thousands=",") or decimal=",", as is meant, reads it as a number'
-    options = [f"thousands={json.dumps(mark)}"] * (mark is not None) + ['decimal=","'] * is_comma
-    options += ['engine="python"'] * (mark is not None and not mark.isascii())  # the other takes one byte as a mark
-    return f"pandas.read_csv(…, {', '.join(options)}) reads it as a number, for a plan to run on" if options else ""
+    found = [each for text in texts if (each := _WRITTEN_NUMBER.fullmatch(text))]
+    points = {part[0] for each in found if (part := each["rest"] or each["tail"])}
+    marked = [each for each in found if each["mark"]]
+    sure = {each["mark"] for each in marked if each["more"] or each["rest"] or each["mark"] not in ".,"}
+    unsure = {each["mark"] for each in marked} - sure  # the comma of "1,234" may stand before decimals
+    if not found or found[0][0] != texts[0] or sure & points:
+        return ""
+    away = [*sorted(sure | (unsure - points if len(points) == 1 else set()))]
+    away += dict.fromkeys(re.findall(_MONEY, " ".join(each[0] for each in found)))
+    column, steps = f"df[{name!r}]", [(each if each.isprintable() else ascii(each)[1:-1], "") for each in away]
+    is_either = "," in unsure and not points and not sure & {",", "."}
+    if is_either or "," in points or ("," in unsure and "." in sure):
+        steps.append((",", "" if is_either else "."))
+    made = "".join(f'.str.replace("{mark}", "{by}")' for mark, by in steps)
+    rest = ' (.str.replace(",", ".") if the comma stands before decimals)' if is_either else ""
+    return f"{column} = {column}{made}.astype(float) makes a number of it{rest}" if steps else ""
 
 
 def way_of_a_mark(text: str, name: str) -> str:
