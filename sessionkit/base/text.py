@@ -250,7 +250,7 @@ def way_of_a_mark(text: str, name: str) -> str:
     if not re.fullmatch(r"\W+|\\N|n[/.]?[ad]\.?|nan|nil|none|null|missing|unknown", text.strip(), re.I):
         return ""
     line = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce")'
-    return f"pandas.read_csv(…, na_values=[{literal(text)}]), or {line}, if {text!r} stands for a missing value"
+    return f"{line} for a plan to run on, if {text!r} stands for a missing value"
 
 
 def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.text import is_text, literal
+from sessionkit.base.text import is_text, literal, way_of_a_mark
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
@@ -196,9 +196,14 @@ def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact
             values = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in values]
         if is_free or types & {dict, list}:  # which are refused as text, too
             return _column(content, name, values, {name: pa.string()}, exact)
+        texts = [value for value in values if type(value) is str]
         want = f'types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
+        if len({*texts}) == 1 and bool not in types:
+            want = way_of_a_mark(texts[0], name) or want
+        firsts = [next(value for value in values if type(value) is kind) for kind in sorted(types, key=str)]
+        got = " and ".join(shorten(json.dumps(_plain(each))) for each in firsts)
         what = f"column {shown} of {shorten(content.name)} holds values of several types"
-        raise InvalidData(problem(what, shorten(error, 200), want)) from error
+        raise InvalidData(problem(what, got, want)) from error
 
 
 def _text(value: Any, name: str, row: int) -> str | None:

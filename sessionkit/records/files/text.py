@@ -220,7 +220,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
 
 def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
-    found = re.search("invalid value '(.*)'", str(error))
+    found = re.search("(?:invalid value|parse string:) '(.*)'", str(error))
     value, other = found[1] if found else "", "use another type, or values of this one"
     want = way_to_number([value], "column") or way_of_a_mark(value, "column") or other
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
