@@ -68,8 +68,9 @@ def way_of_a_list(name: str, kind: pa.DataType, field: str | None = None) -> str
     inner = kind.value_type if is_any(kind, "list", "large_list", "list_view", "large_list_view") else kind
     if inner is kind or not pa.types.is_struct(inner) or not (field is None or inner.get_field_index(field) >= 0):
         return ""
-    call = f"pandas.json_normalize(data, {literal(name)})"
-    return f"the records in the list {shorten(name)!r}: {call}, where data is what json.load gives"
+    rows = f'json_normalize(data).explode({literal(name)}).dropna(subset={literal(name)}).to_dict("records")'
+    data = 'json.load(file), for JSON lines [*map(json.loads, file)], for a frame df.to_dict("records")'
+    return f"the records in the list {shorten(name)!r}: pandas.json_normalize(pandas.{rows}), where data is {data}"
 
 
 def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:

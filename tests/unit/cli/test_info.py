@@ -421,16 +421,34 @@ def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys
     assert "window_start 2026-05-10 00:06:45 (UTC); the nearest of this key starts at 2026-05-10 00:06:44" in said
 
 
-def test_records_in_a_list_are_told_with_the_way(tmp_path: Path, capsys: Capture) -> None:
-    data = {"events": [{"user": f"u{n % 3}", "at": f"2026-06-01T10:{n:02d}:00Z"} for n in range(50)]}
-    (file := tmp_path / "wrapped.json").write_text(json.dumps(data))
-    way = (
-        "the records in the list 'events': pandas.json_normalize(data, \"events\"), where data is what json.load gives"
-    )
-    assert f"To go on, take {way}." in printed(capsys, "info", file)
-    assert len(sk.sessionize(pd.json_normalize(data, "events"), by="user", at="at", gap="5m")) == 50
-    for name in ("user", "events.user"):
-        assert way in refused(capsys, "sessionize", file, "--by", name, "--at", "at", "--gap", "5m")
+@pytest.mark.parametrize("name", ["one.json", "array.json", "lines.jsonl", "frame.parquet"])
+@pytest.mark.parametrize("beside", [{}, {"device": "007", "at": "top", "in": {"n": 1}}])
+@pytest.mark.parametrize("within", ["points", "in.points"])
+def test_records_in_a_list_beside_other_columns_are_told_with_the_way(
+    name: str, beside: dict[str, Any], within: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """json_normalize(data, "points") gave no other columns, and json.load reads no lines."""
+    points: list[Any] = [{"user": f"u{n % 3}", "at": f"2026-06-01T10:{n:02d}:00Z"} for n in range(50)]
+    rows: list[dict[str, Any]] = [{**beside, "points": part} for part in (points[:20], None, points[20:])]
+    rows = [{"in": row} for row in rows] if within != "points" else rows
+    rows, points = (rows[:1], points[:20]) if name == "one.json" else (rows, points)
+    file = tmp_path / name
+    if name == "frame.parquet":
+        pd.DataFrame(rows).to_parquet(file)
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)) if name != "array.json" else json.dumps(rows))
+    shown = printed(capsys, "info", file).splitlines()[-1]
+    line, ways = re.findall(r": (pandas.json_normalize.*), where data is (.*)\.", shown)[0]
+    assert shown.startswith(f"To go on, take the records in the list '{within}': ")
+    way = re.split(", for [^[d]*", ways)[["json", "jsonl", "parquet"].index(name.partition(".")[2])]
+    names: dict[str, Any] = {"pandas": pd, "json": json}
+    with file.open("rb") as opened:
+        names |= {"file": opened, "df": pd.read_parquet(file) if name == "frame.parquet" else None}
+        df = eval(line, names | {"data": eval(way, names)})  # noqa: S307
+    assert len(sk.sessionize(df, by=f"{within}.user", at=f"{within}.at", gap="5m")) == len(points)
+    assert "device" not in beside or {*df[within.replace("points", "device")]} == {"007"}
+    for key in ("user", f"{within}.user"):
+        assert line in refused(capsys, "sessionize", file, "--by", key, "--at", f"{within}.at", "--gap", "5m")
 
 
 def test_fields_separated_by_a_space_are_told_with_the_option(tmp_path: Path, capsys: Capture) -> None:
