@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,6 +15,9 @@ from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
 from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
+
+if TYPE_CHECKING:
+    from sessionkit.records.files.content import Content
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
@@ -135,6 +139,10 @@ def sessionize(
     Example:
       sessionkit sessionize clicks.csv --by user --at at --gap 30m
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from sessionkit.records.files.found import find
     from sessionkit.records.files.tables import read_file
     from sessionkit.report.written import as_arrow, check_free, write_csv, write_new_file, write_table
     from sessionkit.sessionize import sessionize as sessionized
@@ -143,14 +151,19 @@ def sessionize(
         check_free(out, overwrite=overwrite)
     with steps(3) as step:
         step("reading the rows")
-        by, at = list(reading.keys), reading.timestamp
-        table, remarks = read_file(reading.file, None, by, timezone=reading.timezone, **reading.text)
+        by, at, file, text = list(reading.keys), reading.timestamp, find(reading.file), reading.text
+        passing = _only_passing(file.contents[0], reading) if out is None or out.suffix.lower() == ".csv" else []
+        text |= {"types": dict.fromkeys(passing, "string") | text["types"]}
+        table, remarks = read_file(file, None, by, timezone=reading.timezone, **text)
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             options = reading.options | {"timezone": zone, "prefix": prefix}
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
+        for name in passing:  # an empty field stays one, without quotes
+            texts = pc.if_else(pc.equal(found[name], ""), pa.scalar(None, pa.string()), found[name])
+            found = found.set_column(found.column_names.index(name), name, texts)
         step("writing the rows")
         if out is None:
             write_csv(found, sys.stdout.buffer)
@@ -158,3 +171,12 @@ def sessionize(
             write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
     lines = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
     say(*lines, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
+
+
+def _only_passing(content: Content, reading: of.Reading) -> list[str]:
+    """The columns of a CSV file that nothing is computed from: as text they are written as they were."""
+    from sessionkit.records.files.text import names_of
+
+    used = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *reading.column_types]
+    content = dataclasses.replace(content, separator=reading.text["separator"], header=reading.text["header"])
+    return [name for name in names_of(content) if name not in used] if content.kind == "CSV" else []
