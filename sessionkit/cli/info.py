@@ -186,7 +186,7 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if found.time is not None and found.key is not None:
         return []
     content = dataclasses.replace(find(file).contents[0], **form)
-    if content.kind == "CSV" and (way := way_of_a_log(content)):
+    if way := way_of_a_log(content):
         return [f"To go on, {way}."]
     if found.time is None:
         for each in found.columns:

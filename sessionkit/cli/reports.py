@@ -12,7 +12,7 @@ import typer
 
 from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
+from sessionkit.cli.opening import check_named, is_read_by_spark, open_file, with_windows, zone_for
 from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
@@ -155,6 +155,7 @@ def sessionize(
         passing = _only_passing(file.contents[0], reading) if out is None or out.suffix.lower() == ".csv" else []
         text |= {"types": dict.fromkeys(passing, "string") | text["types"]}
         table, remarks = read_file(file, None, by, timezone=reading.timezone, **text)
+        check_named(reading.file, table, [*by, at])
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
         with warnings.catch_warnings(record=True) as warned:

@@ -26,6 +26,7 @@ from sessionkit.records.files.text import (
     read_csv,
     seems_parted,
     separator_of,
+    way_of_a_log,
 )
 from sessionkit.records.inputs.nested import beginnings, columns_for, with_fields
 from sessionkit.records.inputs.pandas_columns import which_of
@@ -187,7 +188,7 @@ def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None
     chosen = list(names) if columns is None else columns_for(names, columns)
     for name in chosen:
         if name not in names:
-            want = which_of(names)
+            want = which_of(names) + (f", or {way}" if (way := way_of_a_log(content)) else "")
             if content.kind == "CSV" and len(names) == 1 and (other := next((c for c in ";|\t," if c in names[0]), "")):
                 want = seems_parted(content) or f"pass separator={literal(other)} in group_by_key"
             raise MissingColumn(problem(f"column {name!r} is not in {shown}", shorten(list(names), 500), want))

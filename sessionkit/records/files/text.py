@@ -95,18 +95,21 @@ def seems_parted(content: Content) -> str:
 
 def way_of_a_log(content: Content) -> str:
     """The line of pandas that parts the times at the beginning of lines from the rest; "" if no time is there."""
+    if content.kind != "CSV":
+        return ""
     lines = [line.decode(errors="replace") for line in first_lines(content)]
     if all(re.match(_CHAT, line) for line in lines):
         parts = f'pandas.Series([*open({literal(content.path)}, encoding="utf-8")]).str.extract('
-        way = f'df = {parts}r"{_CHAT}(?P<key>[^:]+): (?P<rest>.*)").dropna()'
-        return f'this is a chat or a log whose lines begin with a time and a name: {way}; "key" is the name'
+        way = f'df = {parts}r"{_CHAT}(?P<key>[^:]+): (?P<rest>.*)").dropna(); "key" is the name'
+        return f"read it with pandas, as this is a chat or a log whose lines begin with a time and a name: {way}"
     found = [_LOG.match(line) for line in lines]
     if found[0] is None or found[1] is None:
         return ""
     start, end = found[0].span(1)
     parts = f'colspecs=[({start}, {end}), ({found[0].end()}, None)], names=["at", "rest"]'
     way = f"df = pandas.read_fwf({literal(content.path)}, {parts})"
-    return f'this is a log whose lines begin with a time: {way}; df["key"] = df["rest"].str.split().str[0] is a key'
+    way += '; df["key"] = df["rest"].str.split().str[0] is a key'
+    return f"read it with pandas, as this is a log whose lines begin with a time: {way}"
 
 
 def _past_lines_above(content: Content) -> str:

@@ -57,9 +57,9 @@ def with_all_fields(table: pa.Table) -> pa.Table:
 def perhaps(table: pa.Table, wanted: Sequence[str]) -> str:
     """A field whose name ends in the first missing name, as words for the end of an error; "" if there is none."""
     lacking = next((name for name in wanted if root_of(table.column_names, name) not in table.column_names), None)
-    fields = with_all_fields(table.slice(0, _LOOKED_AT)).column_names if lacking else []
-    found = [literal(each) for each in fields if each.endswith(f".{lacking}")]
-    lists = [way_of_a_list(each.name, each.type, lacking) for each in table.schema if lacking]
+    fields = with_all_fields(table.slice(0, _LOOKED_AT)).schema if lacking else pa.schema([])
+    found = [literal(name) for name in fields.names if name.endswith(f".{lacking}")]
+    lists = [way_of_a_list(each.name, each.type, lacking) for each in fields]
     return f", perhaps {found[0]}" if found else next((f", or {way}" for way in lists if way), "")
 
 

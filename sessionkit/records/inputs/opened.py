@@ -227,7 +227,12 @@ def open_whole(data: Any, source: Source) -> Opened:
     read = open_table(data, None, source)
     whole = read.original
     whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
-    opened = open_table(whole, source.columns(), source)
+    try:
+        opened = open_table(whole, source.columns(), source)
+    except MissingColumn:
+        if _is_path(data):
+            open_table(data, source.columns(), source)  # which tells of the file
+        raise
     return dataclasses.replace(opened, remarks=read.remarks)
 
 
