@@ -27,12 +27,16 @@ _OF_A_KEY = re.compile(
     rf"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|{_BEGINS}(id|ip|name)$",
     re.I,
 )
+_OF_SOMEONE = re.compile(
+    r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
+)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)(loaded|kafka|broker|(log)?append)", re.I)
 _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
+_FEWEST_ROWS_OF_SOMEONE = 1.2  # many come once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +131,8 @@ def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
 
 
 def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
-    return (not _OF_A_KEY.search(column.name), column.is_measure, "string" not in column.type, -(column.distinct or 0))
+    is_number = "string" not in column.type and not _OF_SOMEONE.search(column.name)
+    return (not _OF_A_KEY.search(column.name), column.is_measure, is_number, -(column.distinct or 0))
 
 
 def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
@@ -231,7 +236,7 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
     if plain.distinct == 1:
         return dataclasses.replace(plain, why=_ONE)
     per_value = (rows - plain.missing) / plain.distinct
-    if per_value < _FEWEST_ROWS_A_KEY:
+    if per_value < (_FEWEST_ROWS_OF_SOMEONE if _OF_SOMEONE.search(plain.name) else _FEWEST_ROWS_A_KEY):
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
     numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]

@@ -13,6 +13,7 @@ from sessionkit.advice.replay import ROUND_MS, smallest_round_grace_ms
 
 START = 1_720_000_000
 SECONDS = START + np.arange(60)
+DEVICES = {"device": ["phone", "tablet", "desktop"] * 20}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,12 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"one": ["ada"] * 60, "page": ["a", "b"] * 30}, "page"),
         ({"Subject": list("abcdef") * 10, "Ticket ID": ["t1", "t2"] * 30}, "Ticket ID"),
         ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
+        *(({**DEVICES, name: [*range(40), *range(20)]}, name) for name in ("customer", "userId", "account_no")),
+        ({**DEVICES, "customer": [str(number % 20) for number in range(60)]}, "customer"),
+        *(({**DEVICES, name: list(range(20)) * 3}, "device") for name in ("packet_id", "user_count", "session")),
+        ({"device_id": [f"d{n % 20}" for n in range(60)], "customer": [1, 2, 3] * 20}, "device_id"),
+        ({"user": ["ada", "bob"] * 30, "account_balance": list(range(20)) * 3}, "user"),
+        ({"customer": list(range(55)) + [0] * 5, "page": ["a", "b"] * 30}, "page"),  # hardly one repeats
     ],
 )
 def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:
