@@ -191,10 +191,9 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     if found.time is None:
         for each in found.columns:
             if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
-                read = ""
-                if content.kind == "CSV" and not content.header:
-                    names = f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
-                    read = f", after df = pandas.read_csv({literal(file)}, {names})"
+                is_bare = content.kind == "CSV" and not content.header
+                names = is_bare and f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
+                read = f", after df = pandas.read_csv({literal(file)}, {names})" if is_bare else ""
                 return [f"To go on, make times of {shorten(each.name)} with the line of pandas beside it{read}."]
             if "json_normalize" in each.why:
                 return [f"To go on, take {each.why}."]

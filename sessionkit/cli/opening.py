@@ -28,7 +28,7 @@ class Opened:
 
 def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     """Reads the columns of keys, times, places and `values`; `MissingColumn` where the file lacks one."""
-    from sessionkit.records.files.tables import parquet_schema, read_file
+    from sessionkit.records.files.tables import check_named, parquet_schema, read_file
     from sessionkit.records.inputs.nested import columns_for, with_fields
     from sessionkit.records.inputs.pandas_columns import check_columns
 
@@ -44,19 +44,6 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
     plan, remarks = _grouped(reading, table)
     return Opened(table, plan, [*read.remarks, *remarks])
-
-
-def check_named(file: str, table: pa.Table, named: Sequence[str]) -> None:
-    """Refuses a column that the records of a file do not have, with where else it may be: in a field, a list, a log."""
-    from sessionkit.records.files.found import find
-    from sessionkit.records.files.text import way_of_a_log
-    from sessionkit.records.inputs.nested import columns_for, perhaps
-    from sessionkit.records.inputs.pandas_columns import check_columns
-
-    names = table.column_names
-    columns = columns_for(names, named)
-    way = "" if {*columns} <= {*names} else perhaps(table, named) or way_of_a_log(find(file).contents[0])
-    check_columns(names, columns, way.removeprefix(", ").removeprefix("or "))
 
 
 def is_read_by_spark(reading: Reading) -> bool:

@@ -6,18 +6,15 @@ import dataclasses
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import check_named, is_read_by_spark, open_file, with_windows, zone_for
+from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
 from sessionkit.cli.saying import say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
-
-if TYPE_CHECKING:
-    from sessionkit.records.files.content import Content
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
@@ -139,11 +136,7 @@ def sessionize(
     Example:
       sessionkit sessionize clicks.csv --by user --at at --gap 30m
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from sessionkit.records.files.found import find
-    from sessionkit.records.files.tables import read_file
+    from sessionkit.records.files.tables import check_named, read_file
     from sessionkit.report.written import as_arrow, check_free, write_csv, write_new_file, write_table
     from sessionkit.sessionize import sessionize as sessionized
 
@@ -151,10 +144,9 @@ def sessionize(
         check_free(out, overwrite=overwrite)
     with steps(3) as step:
         step("reading the rows")
-        by, at, file, text = list(reading.keys), reading.timestamp, find(reading.file), reading.text
-        passing = _only_passing(file.contents[0], reading) if out is None or out.suffix.lower() == ".csv" else []
-        text |= {"types": dict.fromkeys(passing, "string") | text["types"]}
-        table, remarks = read_file(file, None, by, timezone=reading.timezone, **text)
+        by, at = list(reading.keys), reading.timestamp
+        passing = _only_passing(reading) if out is None or out.suffix.lower() == ".csv" else []
+        table, remarks = read_file(reading.file, None, [*by, *passing], timezone=reading.timezone, **reading.text)
         check_named(reading.file, table, [*by, at])
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
@@ -162,9 +154,6 @@ def sessionize(
             warnings.simplefilter("always")
             options = reading.options | {"timezone": zone, "prefix": prefix}
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
-        for name in passing:  # an empty field stays one, without quotes
-            texts = pc.if_else(pc.equal(found[name], ""), pa.scalar(None, pa.string()), found[name])
-            found = found.set_column(found.column_names.index(name), name, texts)
         step("writing the rows")
         if out is None:
             write_csv(found, sys.stdout.buffer)
@@ -174,10 +163,11 @@ def sessionize(
     say(*lines, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
 
 
-def _only_passing(content: Content, reading: of.Reading) -> list[str]:
-    """The columns of a CSV file that nothing is computed from: as text they are written as they were."""
+def _only_passing(reading: of.Reading) -> list[str]:
+    """The columns of a CSV file that nothing is computed from: read like keys, they are written as they were."""
+    from sessionkit.records.files.found import find
     from sessionkit.records.files.text import names_of
 
     used = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *reading.column_types]
-    content = dataclasses.replace(content, separator=reading.text["separator"], header=reading.text["header"])
+    content = dataclasses.replace(find(reading.file).contents[0], **of.text_form(reading.separator, reading.no_header))
     return [name for name in names_of(content) if name not in used] if content.kind == "CSV" else []

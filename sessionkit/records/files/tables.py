@@ -28,8 +28,8 @@ from sessionkit.records.files.text import (
     separator_of,
     way_of_a_log,
 )
-from sessionkit.records.inputs.nested import beginnings, columns_for, with_fields
-from sessionkit.records.inputs.pandas_columns import which_of
+from sessionkit.records.inputs.nested import beginnings, columns_for, perhaps, with_fields
+from sessionkit.records.inputs.pandas_columns import check_columns, which_of
 from sessionkit.records.time_text import shown_in_utc
 
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
@@ -196,6 +196,14 @@ def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None
             want = which_of(names).replace("name one of these in the plan", "rename all but one")
             raise InvalidData(problem(f"column {name!r} is in {shown} more than once", shorten(list(names), 500), want))
     return chosen
+
+
+def check_named(path: Path, table: pa.Table, named: Sequence[str]) -> None:
+    """Refuses a column that the records of a file do not have, with where else it may be: in a field, a list, a log."""
+    names = table.column_names
+    columns = columns_for(names, named)
+    way = "" if {*columns} <= {*names} else perhaps(table, named) or way_of_a_log(find(path).contents[0])
+    check_columns(names, columns, way.removeprefix(", ").removeprefix("or "))
 
 
 def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, pa.DataType]) -> pa.Array:

@@ -221,18 +221,17 @@ def collected(data: Any, wanted: list[str] | None) -> Any:
 
 def open_whole(data: Any, source: Source) -> Opened:
     """All columns of `data` as the original, and those that the source names as the table; of a frame only these."""
+    from sessionkit.records.files.tables import check_named
+
     is_of_library = _library(data) in ("pandas", "polars") and hasattr(data, "__arrow_c_stream__")
     if is_of_library or isinstance(data, pa.Table):
         return open_table(data, source.columns(), source)
     read = open_table(data, None, source)
     whole = read.original
     whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
-    try:
-        opened = open_table(whole, source.columns(), source)
-    except MissingColumn:
-        if _is_path(data):
-            open_table(data, source.columns(), source)  # which tells of the file
-        raise
+    if _is_path(data):
+        check_named(data, read.table, source.columns())
+    opened = open_table(whole, source.columns(), source)
     return dataclasses.replace(opened, remarks=read.remarks)
 
 
