@@ -27,6 +27,12 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
+_TWICE = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
+_NEVER = 'nonexistent="earliest" or "latest" choose one'
+_UNRESOLVED = {  # which times of a clock, and the way
+    "ambiguous": ("that clocks showed twice, as they were set back", _TWICE),
+    "nonexistent": ("that no clock showed, as they were set forward", _NEVER),
+}
 _LAST_S = 253_402_300_799  # of the year 9999
 _SAMPLE = 1_000
 
@@ -129,12 +135,10 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
     except pa.ArrowInvalid as error:
         zone = source.timezone
         row = bisect_left(range(len(column)), True, key=lambda row: not _is_read(column.slice(0, row + 1), zone, how))
-        if _is_read(column.slice(row, 1), zone, how | {"ambiguous": "earliest"}):
-            what = "that clocks showed twice, as they were set back"
-            want = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
-        else:
-            what = "that no clock showed, as they were set forward"
-            want = 'nonexistent="earliest" or "latest" choose one'
+        kinds = sorted(_UNRESOLVED, reverse=not _is_read(column.slice(row, 1), zone, how | {"ambiguous": "earliest"}))
+        (what, want), (also, rest) = (_UNRESOLVED[kind] for kind in kinds)
+        is_all = _is_read(column, zone, how | {kinds[0]: "earliest"})
+        want += "" if is_all else f"; for a time {also}, {rest}"
         raise _unresolved(column, row, source, what, want) from error
     return _inferred(column, found, source, how) if infer else found
 

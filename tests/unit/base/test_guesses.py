@@ -51,15 +51,6 @@ def test_a_name_that_does_not_exist_names_the_one_that_is_meant(owner: str, name
     assert isinstance(raised.value, AttributeError)
 
 
-def test_the_way_to_count_distinct_values_counts_them() -> None:
-    """`sk.distinct` named `dir(sk)`."""
-    frame = CLICKS.assign(user="ada", page=["home", "home"])
-    names: dict[str, Any] = {"sk": sk, "plan": PLAN}
-    made, _, then = str(guesses.unknown_name(sk, "sk", "distinct")).rpartition("; ")[2].partition(", then ")
-    names["table"] = eval(made, names).run(frame).table()  # noqa: S307
-    assert eval(then, names).tolist() == [1]  # noqa: S307
-
-
 def test_a_report_is_a_command_or_a_page() -> None:
     """`sk.report` proposed `sk.Export`. (Once a module of that name is loaded, Python gives that.)"""
     said = str(guesses.unknown_name(sk, "sk", "report"))

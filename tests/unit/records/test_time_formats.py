@@ -309,6 +309,10 @@ def test_what_a_zone_cannot_resolve_is_told_in_plain_words() -> None:
         "column 'at' has a time that no clock showed, as they were set forward; got row 1: 2024-03-31 02:50:00 in "
         'Europe/Berlin; nonexistent="earliest" or "latest" choose one'
     )
+    for texts in (["2024-10-27 02:50", "2024-03-31 02:50"], ["2024-03-31 02:50", "2024-10-27 02:50"]):
+        with pytest.raises(InvalidData, match=r'"earliest" or .*; for a time that .*"earliest" or') as both:
+            read(texts, **BERLIN)  # which were told one after the other
+        assert "nonexistent=" in str(both.value) and "ambiguous=" in str(both.value)
     assert read(["2024-03-31 02:50"], ambiguous="infer", nonexistent="latest", **BERLIN) == ["2024-03-31T01:00:00.000"]
 
 
