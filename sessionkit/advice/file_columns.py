@@ -30,6 +30,8 @@ _OF_A_KEY = re.compile(
 _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
 )
+_MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
+_OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES})$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)(loaded|kafka|broker|(log)?append)", re.I)
@@ -231,7 +233,7 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
+    if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY or _OF_NO_KEY.search(plain.name):
         return plain
     if plain.distinct == 1:
         return dataclasses.replace(plain, why=_ONE)

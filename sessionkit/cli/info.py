@@ -200,7 +200,8 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
         if content.kind == "CSV" and len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):
             return [f"To go on, if the fields are separated by {PARTED_BY[parted]}: --separator {literal(parted)}"]
         return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
-    return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
+    way = 'if all rows are of one person or device, df["all"] = "all" in pandas makes one'
+    return [f"No column looks like a key. To go on, sessionkit needs a column whose values repeat; {way}."]
 
 
 def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], gap: list[str], why: str) -> list[str]:

@@ -52,6 +52,9 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"device_id": [f"d{n % 20}" for n in range(60)], "customer": [1, 2, 3] * 20}, "device_id"),
         ({"user": ["ada", "bob"] * 30, "account_balance": list(range(20)) * 3}, "user"),
         ({"customer": list(range(55)) + [0] * 5, "page": ["a", "b"] * 30}, "page"),  # hardly one repeats
+        ({"heart_rate": [60, 61, 62] * 20, "stepCount": [5, 6] * 30, "timezone": ["Europe/Rome", "UTC"] * 30}, None),
+        ({"Heart Rate": [60, 61, 62] * 20, "tz": ["+02:00"] * 60}, None),  # one person's
+        ({"rate_plan": [1, 2] * 30, "bytes": [7, 8, 9] * 20}, "rate_plan"),
     ],
 )
 def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:

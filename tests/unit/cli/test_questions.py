@@ -174,7 +174,7 @@ def test_rows_that_mostly_step_back_are_remarked_in_the_report(tmp_path: Path, c
 
 @pytest.mark.parametrize(("text", "telling"), [
     ("user,amount\nada,1\nada,2\n", "To go on, sessionkit needs a column of times."),
-    ("user,at\nada,2024-07-01 00:00\nbob,2024-07-02 00:00\n", "sessionkit needs a column whose values repeat"),
+    ("user,at\nada,2024-07-01 00:00\nbob,2024-07-02 00:00\n", "a column whose values repeat; if all rows are"),
     ("user,at\n", "No column holds times"),
     ("user,at\nada,2024-07-01\nbob,2024-07-02\nada,2024-07-03\nbob,2024-07-03\n", "--key user --timestamp at"),
 ])  # fmt: skip
