@@ -14,6 +14,7 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SparkUnavailable, StoreCorrupted, problem, shorten
+from sessionkit.spark import functions as F
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import check_files, damage, damage_told, spark_schema
 from sessionkit.stores.contract import Snapshot, read_only_kind
@@ -44,7 +45,6 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
     Example:
         >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
     """
-    from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import to_arrow_schema
 
     settle_worker_python(_session())
@@ -166,8 +166,6 @@ def newest_windows(checkpoint: str, windows: WindowKind, keys: Sequence[str], mo
         keys: as text.
         most: so many keys; the rest are left out.
     """
-    from pyspark.sql import functions as F
-
     state = read_state(checkpoint)
     if keys:
         state = state.where(F.col("key").cast("string").isin(list(keys)))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sessionkit.base.result_columns import TIMES
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.source import Source
+from sessionkit.spark import functions as F
 from sessionkit.spark.types import arrow_schema, column
 from sessionkit.steps.job import RECORD
 
@@ -45,8 +46,6 @@ def record_as_it_came(df: DataFrame, source: Source) -> Column:
     not take apart. Else the value is all columns but those that a record of Kafka has beside its value: the plan's
     partition and offset, and its key and timestamp where they are named as `sk.from_kafka` names them.
     """
-    from pyspark.sql import functions as F
-
     twice = [name for name, count in Counter(name.lower() for name in df.columns).items() if count > 1]
     if twice:
         want = "a DataFrame whose columns have different names"
@@ -89,7 +88,6 @@ def with_closed_by(rows: DataFrame, records: DataFrame) -> DataFrame:
     at the late record less that grace; `records` are those of the trace.
     """
     from pyspark.sql import Window
-    from pyspark.sql import functions as F
 
     past = column("stream_time_ms") - column("missing_grace_ms") + 1  # null where the record was not late
     stair = records.groupBy("partition", column("stream_time_ms").alias("past")).agg(F.min("offset").alias("closed_by"))
@@ -109,8 +107,6 @@ def as_output(rows: DataFrame, close_lag_ms: int) -> DataFrame:
 
 def with_lateness(rows: DataFrame, close_lag_ms: int) -> DataFrame:
     """The rows with what follows from the stream time at each: how far behind a late one was, and what was closed."""
-    from pyspark.sql import functions as F
-
     is_late, stream_time = column("reason") == "late", column("stream_time_ms")
     lateness, close_time = stream_time - column("timestamp_ms"), stream_time - close_lag_ms
     names = [name for name in rows.columns if name not in ADDED]
@@ -120,8 +116,6 @@ def with_lateness(rows: DataFrame, close_lag_ms: int) -> DataFrame:
 
 def headers_of(rows: DataFrame) -> Column:
     """The facts on each row as headers of a Kafka record: text in UTF-8, numbers in decimal."""
-    from pyspark.sql import functions as F
-
     headers = [
         F.struct(F.lit(name).alias("key"), F.encode(column(name).cast("string"), "UTF-8").alias("value"))
         for name in HEADERS
@@ -132,7 +126,6 @@ def headers_of(rows: DataFrame) -> Column:
 
 def _as_value(rows: DataFrame) -> Column:
     """The record as a value: text or bytes as they are, a struct as JSON; null where all of the struct is null."""
-    from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     kind = rows.schema[RECORD].dataType

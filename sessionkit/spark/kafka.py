@@ -10,6 +10,7 @@ from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.places import partition_of_keys
+from sessionkit.spark import functions as F
 from sessionkit.spark.dropped import headers_of, with_lateness
 from sessionkit.spark.types import column, raised
 
@@ -135,8 +136,6 @@ def _check_rows(rows: str, changelog: DataFrame | None, dropped: DataFrame | Non
 
 
 def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: DataFrame | None) -> DataFrame:
-    from pyspark.sql import functions as F
-
     rows = run._form.inside(run.changelog() if changelog is None else changelog)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     names = ["window_start_ms"]
@@ -155,8 +154,6 @@ def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: Da
 
 
 def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped: DataFrame | None) -> DataFrame:
-    from pyspark.sql import functions as F
-
     if dropped is None:
         rows = run._dropped_records()
     else:
@@ -196,8 +193,6 @@ def _fields(df: DataFrame, name: str, form: str) -> list[str]:
 
 def _read(name: str, form: str) -> Column:
     """The key or the value: bytes, text, or a struct."""
-    from pyspark.sql import functions as F
-
     data = column(name)
     if form == "bytes":
         return data
@@ -215,8 +210,6 @@ def _read(name: str, form: str) -> Column:
 
 def _refusal(name: str, want: str) -> Column:
     """A column that raises an error with the place of the row."""
-    from pyspark.sql import functions as F
-
     place = F.format_string("offset %d of partition %d", column("offset"), column("partition"))
     how = f"{want}; to go on without the record, leave it out before from_kafka: df.where(…)"
     return raised("InvalidData", f"the {name} of a record of Kafka cannot be read", place, how)
@@ -247,8 +240,6 @@ def _check_names(names: list[str]) -> None:
 
 def _key_bytes(key: Column, kind: str) -> Column:
     """A column of keys as the bytes that Kafka's serializers write: `sessionkit.records.keys.key_bytes` in Spark."""
-    from pyspark.sql import functions as F
-
     if kind == "binary":
         return key
     return _long_bytes(key) if kind == "bigint" else F.encode(key, "UTF-8")
@@ -256,6 +247,4 @@ def _key_bytes(key: Column, kind: str) -> Column:
 
 def _long_bytes(number: Column) -> Column:
     """An integer as 8 bytes, the highest first."""
-    from pyspark.sql import functions as F
-
     return F.unhex(F.lpad(F.hex(number), 16, "0"))

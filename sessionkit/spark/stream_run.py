@@ -17,6 +17,7 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.run import Run
+from sessionkit.spark import functions as F
 from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
@@ -67,8 +68,6 @@ class StreamRun(SparkInput):
         return self._view("events")
 
     def _events(self, *, records: bool = False) -> DataFrame:
-        from pyspark.sql import functions as F
-
         from sessionkit.spark.worker.partition_processor import PROGRESS_COLUMNS, RESULT, PartitionProcessor
 
         self._prepare_session()

@@ -19,6 +19,7 @@ import pyarrow as pa
 from sessionkit import errors
 from sessionkit.base.result_columns import TIMES, UNLESS_SO_LATE, last_shown_ms, shown_key
 from sessionkit.errors import InvalidData, SessionkitError, SparkUnavailable, StoreCorrupted, problem, shorten
+from sessionkit.spark import functions as F
 from sessionkit.spark.environment.worker_python import WANT
 
 if TYPE_CHECKING:
@@ -155,8 +156,6 @@ def _ours(text: str) -> SessionkitError | None:
 
 def column(name: str) -> Column:
     """The column of exactly this name; a dot in it is a dot."""
-    from pyspark.sql import functions as F
-
     return F.col("`" + name.replace("`", "``") + "`")
 
 
@@ -186,8 +185,6 @@ class SparkForm(NamedTuple):
 
     def inside(self, df: DataFrame) -> DataFrame:
         """The frame before `shown`: with the joined key, and times in milliseconds."""
-        from pyspark.sql import functions as F
-
         names = {name: inner for inner, name in TIMES.items()}
         keys = [column(shown_key(name)) for name, _ in self.keys]
         if len(keys) == 1:
@@ -203,8 +200,6 @@ class SparkForm(NamedTuple):
         )
 
     def _key_columns(self) -> list[Column]:
-        from pyspark.sql import functions as F
-
         key = column("key")
         if len(self.keys) == 1:
             [(name, kind)] = self.keys
@@ -216,8 +211,6 @@ class SparkForm(NamedTuple):
 
 def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
     """A column of milliseconds as timestamps, under the name that is shown: the instant, in the session's zone."""
-    from pyspark.sql import functions as F
-
     ms = column(name)
     what = f"{shown} has a time after the year 9999"
     refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), UNLESS_SO_LATE)
@@ -226,8 +219,6 @@ def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
 
 def raised(kind: str, what: str, got: Column, want: str) -> Column:
     """Ends the job with our own error of this kind where the column is computed; `readable_errors` knows the form."""
-    from pyspark.sql import functions as F
-
     # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
     begin = F.concat(F.lit("sessionkit.errors"), F.lit(f".{kind}: {what}"))
     return F.raise_error(F.concat(begin, F.lit("; got "), got, F.lit(f"; {want}\n")))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.spark import functions as F
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.reading.row_groups import NotApart, ParquetFile, RowGroup, Wanted, read, row_groups
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
@@ -153,8 +154,6 @@ class SparkReading(SparkInput):
         """
         if not self._is_by_key:
             return self._over_partitions(partial(run_job, job), job.schema)
-        from pyspark.sql import functions as F
-
         deal = partial(by_key.deal, job, shares=self._shares, first=self._extent.first, width=self._width)
         dealt = self._over_partitions(deal, SLICES)
         dealt = dealt.repartitionById(self._task_count * self._shares, F.col("place"))
@@ -166,8 +165,6 @@ class SparkReading(SparkInput):
 
         So the tasks are in order without Spark's own `orderBy`, which would run everything before it twice.
         """
-        from pyspark.sql import functions as F
-
         number = column("partition")
         if shuffle:
             place = F.floor((number - self._extent.first) / self._width).cast("int")
@@ -196,9 +193,8 @@ class SparkReading(SparkInput):
     @cached_property
     def _packed(self) -> DataFrame:
         """The records in Arrow's own form: rows cost more in a shuffle, and again on their way to Python."""
-        from pyspark import TaskContext
-        from pyspark.sql import functions as F
 
+        from pyspark import TaskContext
         source, first, width = self.plan.source, self._extent.first, self._width
         where, names = self._places, (str(source.partition), str(source.offset))
 
@@ -245,8 +241,6 @@ class SparkReading(SparkInput):
 
     def _counted(self) -> Extent:
         """The number of records and the range of partitions, by one cheap job over one column."""
-        from pyspark.sql import functions as F
-
         name = str(self.plan.source.partition)
         number = self._input(name)
         with readable_errors():
