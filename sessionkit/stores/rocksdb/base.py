@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.text import one_of
-from sessionkit.errors import StoreCorrupted, StoreUnavailable, install, problem
+from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreUnavailable, install, problem
 from sessionkit.records.keys import MAX_KEY_BYTES
 from sessionkit.stores.base.store import COUNTED_ROWS, State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot
@@ -29,18 +29,21 @@ class PersistentStore(WrittenStore):
     layout: ClassVar[Layout]
     is_persistent: ClassVar[bool] = True
     longest_key: ClassVar[int] = MAX_KEY_BYTES
-    boundary_is_visible: bool = False
+    boundary_is_visible: bool
 
     def __init__(
         self,
         *,
         name: str,
         directory: str | os.PathLike[str],
-        retention: Duration | None,
-        time_ordered: bool,
-        index: bool,
-        segment_interval: Duration | None,
+        retention: Duration | None = None,
+        time_ordered: bool = False,
+        index: bool = False,
+        segment_interval: Duration | None = None,
     ) -> None:
+        if index and not time_ordered:
+            want = "time_ordered=True with it; the ordinary form is in order of keys already"
+            raise InvalidArgument(problem("an index belongs to a time-ordered store", "index=True", want))
         if find_spec("rocksdict") is None:
             raise StoreUnavailable(problem("a store on disk needs RocksDB", "no rocksdict", install("rocksdb")))
         self.segments = Segments.of(retention, segment_interval)
@@ -48,6 +51,7 @@ class PersistentStore(WrittenStore):
         settings = {"segment_interval_ms": self.segment_interval_ms, "time_ordered": time_ordered, "index": index}
         super().__init__(name, self.segments.retention_ms, **settings)
         self.time_ordered, self.has_index = time_ordered, index
+        self.boundary_is_visible = time_ordered and not self.layout.has_end
         self._space = RowSpace(self.layout, self.segments, time_ordered, index)
         self._newest_ms: dict[int, int] = {}  # the largest time in each partition's changelog, as of the last restart
         self._database = Database(StoreFolder(name, directory), {HEADER: self._packed_header(HEADER)})

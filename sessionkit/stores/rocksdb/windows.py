@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
-from sessionkit.base.durations import Duration
 from sessionkit.base.moments import Moment
-from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
 from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
@@ -48,29 +45,6 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
     """
 
     layout = WINDOWS
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        directory: str | os.PathLike[str],
-        retention: Duration | None = None,
-        time_ordered: bool = False,
-        index: bool = False,
-        segment_interval: Duration | None = None,
-    ) -> None:
-        if index and not time_ordered:
-            want = "time_ordered=True with it; the ordinary form is in order of keys already"
-            raise InvalidArgument(problem("an index belongs to a time-ordered store", "index=True", want))
-        self.boundary_is_visible = time_ordered
-        super().__init__(
-            name=name,
-            directory=directory,
-            retention=retention,
-            time_ordered=time_ordered,
-            index=index,
-            segment_interval=segment_interval,
-        )
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
