@@ -116,11 +116,14 @@ class SessionCalls:
     @called_as(FETCH)
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
-        return self._find((key,) if key_to is ... else (key, key_to), 0, INT64_MAX, partition)
+        return self._fetch(key, key_to, partition)
 
     def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """`fetch` from the end."""
-        return self._find((key,) if key_to is ... else (key, key_to), 0, INT64_MAX, partition, backward=True)
+        return self._fetch(key, key_to, partition, backward=True)
+
+    def _fetch(self, key: Any, key_to: Any, partition: int, *, backward: bool = False) -> Iterator[StoredSession]:
+        return self._find((key,) if key_to is ... else (key, key_to), 0, INT64_MAX, partition, backward=backward)
 
     def all(self, *, partition: int = 0) -> Iterator[StoredSession]:
         """Every session, in the store's own order."""

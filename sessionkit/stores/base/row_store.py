@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 
@@ -97,14 +97,9 @@ class RowStore(WrittenStore):
     def _transaction(self) -> AbstractContextManager[Any]:
         return self.transaction()
 
-    @contextmanager
-    def _written(self) -> Iterator[None]:
+    def _written(self) -> AbstractContextManager[None]:
         """Makes the changes inside part of the transaction in progress, or else a transaction of their own."""
-        if self._depth:
-            yield
-            return
-        with self.all_or_nothing():
-            yield
+        return nullcontext() if self._depth else self.all_or_nothing()
 
     def _note(self, **changes: Any) -> None:
         with self._written():

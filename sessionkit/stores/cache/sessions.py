@@ -24,7 +24,7 @@ from sessionkit.stores.sizes import value_bytes
 
 
 class CachedStore(Store, Protocol):
-    """A store behind a cache, whatever it holds."""
+    """A store behind a cache, whatever it holds; the calls are those of `SessionCalls` or `WindowCalls`."""
 
     @property
     def is_persistent(self) -> bool:
@@ -37,23 +37,23 @@ class CachedStore(Store, Protocol):
     def _check_open(self) -> None:
         """Raises StoreClosed once the store is closed, as each of its own calls does."""
 
+    def _find(
+        self, keys: Keys, from_ms: Moment, to_ms: Moment, partition: int, /, *, backward: bool = False
+    ) -> Iterator[Any]:
+        """Windows of these keys: those that start between the two times, or sessions that meet that span."""
+
 
 class CachedSessions(SessionStore, CachedStore, Protocol):
-    """A session store behind a cache; the finds are those of `SessionCalls`."""
+    """A session store behind a cache."""
 
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
 
-    def _find(
-        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredSession]:
-        """Sessions of these keys that end at or after the one time and start at or before the other."""
-
 
 class CachedWindows(WindowStore, CachedStore, Protocol):
-    """A window store behind a cache; the finds are those of `WindowCalls`."""
+    """A window store behind a cache."""
 
     @property
     def time_ordered(self) -> bool:
@@ -62,11 +62,6 @@ class CachedWindows(WindowStore, CachedStore, Protocol):
     @property
     def has_index(self) -> bool:
         """Whether a time-ordered store has an index: then its ranges of keys come by segment, key and start again."""
-
-    def _find(
-        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredWindow]:
-        """Windows of these keys that start between the two times, both included."""
 
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

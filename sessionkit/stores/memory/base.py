@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -44,7 +45,7 @@ class InMemoryStore(BaseStore):
 
     def __init__(self, *, retention: Duration | None = None, name: str) -> None:
         super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
-        self._maps: dict[int, Partition] = {}
+        self._maps: defaultdict[int, Partition] = defaultdict(Partition)
         # What plans load and commit stays in columns, until one of Kafka's calls asks for the maps. A store that
         # expires by itself has maps only: its clock moves with each put.
         self._columns: ColumnState | None = None if self.retention_ms is not None else ColumnState(self.holds)
@@ -107,7 +108,7 @@ class InMemoryStore(BaseStore):
             try:
                 yield
             except BaseException:
-                self._maps, self._noted = before, noted
+                self._maps, self._noted = defaultdict(Partition, before), noted
                 raise
 
     def close(self) -> None:
@@ -161,12 +162,12 @@ class InMemoryStore(BaseStore):
         return None if self._maps else self._columns
 
     @property
-    def _partitions(self) -> dict[int, Partition]:
+    def _partitions(self) -> defaultdict[int, Partition]:
         """The maps; what was in columns moves there first."""
         if self._columns is not None and self._columns.snapshots:
             columns, snapshots = self._columns.take_all()
             for number, snapshot in snapshots.items():
-                self._maps.setdefault(number, Partition()).snapshot = snapshot
+                self._maps[number].snapshot = snapshot
             if columns is not None:
                 self._write_all(columns)
         return self._maps
@@ -178,16 +179,12 @@ class InMemoryStore(BaseStore):
         rows = [(partition, each) for partition in sorted(self._maps) for each in self.all(partition=partition)]
         snapshots = {number: state.snapshot for number, state in self._maps.items()}
         columns = self._as_columns(rows, key_type, tuple(self._noted.names))
-        self._maps = {}
+        self._maps.clear()
         self._columns.fill(columns, snapshots)
 
     def _of(self, partition: int) -> Partition:
         self._check_open()
-        partitions = self._partitions
-        state = partitions.get(partition)
-        if state is None:
-            state = partitions[partition] = Partition()
-        return state
+        return self._partitions[partition]
 
     def _expiry_ms(self, state: Partition) -> int:
         return -1 if self.retention_ms is None else state.observed_time_ms - self.retention_ms

@@ -7,11 +7,10 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.stores.base.calls import FETCH, Keys, SessionCalls
+from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
 from sessionkit.stores.memory.base import InMemoryStore
 from sessionkit.stores.rows import check_times
@@ -111,20 +110,12 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
-    @called_as(FETCH)
-    def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
-        self._check_range(key, key_to, partition)
-        return super().fetch(key, key_to, partition=partition)
-
-    def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
-        self._check_range(key, key_to, partition)
-        return super().backward_fetch(key, key_to, partition=partition)
-
-    def _check_range(self, key: Any, key_to: Any, partition: int) -> None:
+    def _fetch(self, key: Any, key_to: Any, partition: int, *, backward: bool = False) -> Iterator[StoredSession]:
         low, high = (None, None) if key_to is ... else self._key_range(key, key_to)
         if low is not None and high is not None and low > high and self._live(partition).by_time:  # Kafka: only then
             got = f"{shorten(key)!r} to {shorten(key_to)!r}"
             raise InvalidArgument(problem("a range of keys must not go backwards", got, "swap them"))
+        return super()._fetch(key, key_to, partition, backward=backward)
 
     def _find(
         self,
