@@ -213,23 +213,19 @@ def sum_of_chunks(numbers: Iterable[int]) -> str:
 
 def _to_table(columns: StoredColumns) -> pa.Table:
     """Windows of one partition as a table; lengths in place of ends, as they take less room."""
-    fields, arrays = [pa.field("key", columns.key.type)], [columns.key]
-    start_ms = columns.start_ms
-    for name, numbers in zip(
-        _NUMBERS, (start_ms, columns.timestamp_ms - start_ms, columns.opened_by, columns.closed_by), strict=True
-    ):
-        fields.append(pa.field(name, pa.int64()))
-        arrays.append(pa.array(numbers))
+    lengths = columns.timestamp_ms - columns.start_ms
+    numbers = zip(_NUMBERS, (columns.start_ms, lengths, columns.opened_by, columns.closed_by), strict=True)
+    found = {"key": columns.key, **{name: pa.array(column) for name, column in numbers}}
     if columns.rows is not None:
-        fields.append(pa.field(_ROWS, pa.int64()))
-        arrays.append(pa.array(columns.rows))
+        found[_ROWS] = pa.array(columns.rows)
+    fields = [pa.field(name, column.type) for name, column in found.items()]
     for name, column in columns.aggregates.items():
         metadata = None if isinstance(column, pa.Array) else _PACKED
         if not isinstance(column, pa.Array):
             column = pa.array([pack_value(value) for value in column], pa.large_binary())
         fields.append(pa.field(_AGGREGATE + name, column.type, metadata=metadata))
-        arrays.append(column)
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, {b"format": str(FORMAT).encode()}))
+        found[_AGGREGATE + name] = column
+    return pa.Table.from_arrays([*found.values()], schema=pa.schema(fields, {b"format": str(FORMAT).encode()}))
 
 
 def _of_table(table: pa.Table, of: str, partition: int) -> StoredColumns:

@@ -62,10 +62,8 @@ class ColumnState:
         """(partition, oldest time, newest time) of each partition, by the time that a store keeps windows by."""
         if self._held is None:
             return []
-        time_ms = self._held.time_ms
-        pairs = (
-            (number, time_ms[self._held.partition == number]) for number in np.unique(self._held.partition).tolist()
-        )
+        partition, time_ms = self._held.partition, self._held.time_ms
+        pairs = ((number, time_ms[partition == number]) for number in np.unique(partition).tolist())
         return [(number, int(times.min()), int(times.max())) for number, times in pairs]
 
     def ordered(self, most: int | None = None) -> StoredColumns | None:
