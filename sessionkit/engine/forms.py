@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -29,22 +31,11 @@ class SessionRun:
     @staticmethod
     def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed) -> WindowColumns:
         """The kernel's sessions as the columns of a trace."""
-        count = len(state.start_ms)
-        # unread otherwise
-        opened_by = decided.opened_by if feed.keeps_offsets else [np.full(len(decided.slot) - count, -1)]
-        closed_before = np.full(len(decided.slot), -1, np.int64)
-        closed_before[:count] = np.where(decided.is_closed, state.closed_by, -1)
-        return WindowColumns(
-            key=feed.slots.key[decided.slot],
-            partition=feed.slots.partition[decided.slot],
-            start_ms=decided.start_ms,
-            end_ms=decided.end_ms,
-            opened_by=np.concatenate([state.opened_by, *opened_by]),
-            merged_into=decided.merged_into,
-            closed_before=closed_before,
-            timestamp_ms=decided.end_ms,
-            loaded_count=count,
-        )
+        none = [np.full(len(decided.slot) - len(state.start_ms), -1)]  # unread then
+        opened_by = np.concatenate([state.opened_by, *(decided.opened_by if feed.keeps_offsets else none)])
+        closed_by, merged_into = np.where(decided.is_closed, state.closed_by, -1), decided.merged_into
+        bounds = {"end_ms": decided.end_ms, "timestamp_ms": decided.end_ms}
+        return _columns(decided, feed, closed_by, opened_by=opened_by, merged_into=merged_into, **bounds)
 
     def trace(
         self, feed: Feed, decided: DecidedSessions, keys: pa.Array, columns: WindowColumns, state: SessionColumns
@@ -95,22 +86,11 @@ class WindowRun:
         return high
 
     def columns(self, decided: Decided, state: FixedColumns, feed: Feed) -> WindowColumns:
-        count = len(state.start_ms)
-        new = decided.opened_at[count:]
+        new, none = decided.opened_at[len(state.start_ms) :], np.full(len(decided.slot), -1, np.int32)
         offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # unread otherwise
-        closed_before = np.full(len(decided.slot), -1, np.int64)
-        closed_before[:count] = state.closed_by
-        return WindowColumns(
-            key=feed.slots.key[decided.slot],
-            partition=feed.slots.partition[decided.slot],
-            start_ms=decided.start_ms,
-            end_ms=self._windows.ends_ms(decided.start_ms),
-            opened_by=np.concatenate([state.opened_by, offsets]),
-            merged_into=np.full(len(decided.slot), -1, np.int32),
-            closed_before=closed_before,
-            timestamp_ms=decided.timestamp_ms,
-            loaded_count=count,
-        )
+        opened_by = np.concatenate([state.opened_by, offsets])
+        bounds = {"end_ms": self._windows.ends_ms(decided.start_ms), "timestamp_ms": decided.timestamp_ms}
+        return _columns(decided, feed, state.closed_by, opened_by=opened_by, merged_into=none, **bounds)
 
     def trace(
         self, feed: Feed, decided: Decided, keys: pa.Array, columns: WindowColumns, state: FixedColumns
@@ -136,6 +116,14 @@ class WindowRun:
     @staticmethod
     def missed_count(feed: Feed, decided: Decided) -> int:
         return decided.missed_count
+
+
+def _columns(decided: Decided | DecidedSessions, feed: Feed, closed_by: Longs, **more: Any) -> WindowColumns:
+    """The kernel's windows as the columns of a trace; `closed_by` is that of the loaded ones, which come first."""
+    key, partition = feed.slots.key[decided.slot], feed.slots.partition[decided.slot]
+    more["closed_before"] = np.full(len(decided.slot), -1, np.int64)
+    more["closed_before"][: len(closed_by)] = closed_by
+    return WindowColumns(key, partition, decided.start_ms, loaded_count=len(closed_by), **more)
 
 
 def offsets_at(batch: RecordBatch, rows: Longs) -> Longs:
