@@ -274,8 +274,7 @@ class SlidingProcessor(Processor[WindowStore]):
             right = combined
         if not right_exists and right is not None and right.timestamp_ms > t:
             self._copy(record, right)
-        if previous_ms is not None and previous_ms + 1 not in starts:
-            self._create(record, previous_ms + 1, None)
+        self._make_right_window_of(previous_ms, record, starts)
         if combined is None:
             self._create(record, 0, None)
         else:
@@ -294,13 +293,9 @@ class SlidingProcessor(Processor[WindowStore]):
 
     def _create(self, record: _Record, start_ms: int, source: StoredWindow | None) -> None:
         """A new window with the record in it, on top of what `source` holds."""
-        if source is None:
-            self._add(OPENED, record, start_ms, self._aggregates.initializer, record.timestamp_ms, record.offset)
-            return
-        self._add(
-            COPIED_ADDED, record, start_ms, lambda: source.aggregate, record.timestamp_ms, record.offset,
-            source.window_start_ms,
-        )  # fmt: skip
+        base = self._aggregates.initializer if source is None else lambda: source.aggregate
+        effect, source_ms = (OPENED, -1) if source is None else (COPIED_ADDED, source.window_start_ms)
+        self._add(effect, record, start_ms, base, record.timestamp_ms, record.offset, source_ms)
 
     def _add(
         self,
