@@ -18,7 +18,7 @@ from sessionkit.views.plane.plane import Composed, compose, plane_scene
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Control, Play, Steps
-from sessionkit.widgets.run_views import plain_title, plane_notes
+from sessionkit.widgets.run_views import Chosen, explained, plain_title, plane_notes
 from sessionkit.widgets.tuner import Count
 
 STEP_MS = 700  # of the play button: time to read what happened
@@ -83,9 +83,7 @@ class Player(Board):
         _, frame, placement = self._composed
         self.lay_over("plane", curtain(place, place == len(scene.rows) - 1, scene.colours, frame, placement))
         row = int(scene.rows[place])
-        batch = self.run.trace.batch
-        partition = int(batch.partitions[batch.partition[row]])
-        self.say(self.run.explain(offset=int(batch.offset[row]), partition=partition))
+        self.say(explained(self.run, Chosen(record=row)))
         self.show_counts(self._so_far(row))
 
     def _so_far(self, row: int) -> list[Count]:

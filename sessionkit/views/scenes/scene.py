@@ -104,9 +104,8 @@ class Plane(Generic[T_co]):
         y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
         widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
         left = round(46 + widest)
-        top, bottom = heading.height, legend.height(self.width - left - 24)
-        if self.height is not None:
-            top, bottom = _BARE_TOP, _BARE_BOTTOM
+        beside = heading.height, legend.height(self.width - left - 24)
+        top, bottom = beside if self.height is None else (_BARE_TOP, _BARE_BOTTOM)
         return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
     def _stair(self, lag_ms: int) -> Outline:
@@ -229,9 +228,8 @@ class Lanes(Generic[T_co]):
         count = max(len(self.board.lanes), 1)
         names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
         left = round(22 + names)
-        top, bottom = heading.height, legend.height(self.width - left - 24)
-        if self.height is not None:
-            top, bottom = _BARE_TOP, _BARE_BOTTOM
+        beside = heading.height, legend.height(self.width - left - 24)
+        top, bottom = beside if self.height is None else (_BARE_TOP, _BARE_BOTTOM)
         height = count * self.pitch + top + bottom
         return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 

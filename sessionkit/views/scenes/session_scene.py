@@ -129,6 +129,12 @@ def _size_before(trace: SessionTrace, sizes: dict[int, Size], window: int, at: i
     return Size(own + sum(part.record_count for part in parts), had_more)
 
 
+def _missing_ms(scene: SessionPlane | SessionLanes) -> dict[int, int]:
+    """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
+    rows = scene.drops[:MOST_REASONS]
+    return dict(zip(rows.tolist(), missing_grace_ms(scene.trace, scene.window, rows).tolist(), strict=True))
+
+
 @dataclass(frozen=True)
 class SessionPlane(Plane[SessionTrace]):
     """What a plane of sessions shows."""
@@ -147,10 +153,7 @@ class SessionPlane(Plane[SessionTrace]):
             notes.append(f"missing grace is worked out for the first {MOST_REASONS} drops")
         return notes
 
-    @cached_property
-    def missing_ms(self) -> dict[int, int]:
-        """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
-        return _missing_ms(self.trace, self.window, self.drops)
+    missing_ms = cached_property(_missing_ms)
 
     def reached_ms(self) -> tuple[list[int], int]:
         return [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)], 1
@@ -198,10 +201,7 @@ class SessionLanes(Lanes[SessionTrace]):
         """Where drops are: above the bar, as they are in no session."""
         return 0.38
 
-    @cached_property
-    def missing_ms(self) -> dict[int, int]:
-        """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
-        return _missing_ms(self.trace, self.window, self.drops)
+    missing_ms = cached_property(_missing_ms)
 
     @cached_property
     def x_range_ms(self) -> tuple[int, int]:
@@ -253,8 +253,3 @@ class SessionLanes(Lanes[SessionTrace]):
 def reach_name(window: SessionKind) -> str:
     """What the legend calls the reach of sessions."""
     return f"reach (± {next(iter(window.close_lag_parts))}): what is in it joins"
-
-
-def _missing_ms(trace: SessionTrace, windows: SessionKind, drops: Longs) -> dict[int, int]:
-    rows = drops[:MOST_REASONS]
-    return dict(zip(rows.tolist(), missing_grace_ms(trace, windows, rows).tolist(), strict=True))

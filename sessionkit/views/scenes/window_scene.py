@@ -79,9 +79,8 @@ class WindowPlane(Plane[WindowTrace]):
     def remarks(self) -> list[str]:
         notes, every = result_notes(self.window), self._chosen[1]
         if every > 1:
-            notes.append(
-                f"so many lie over one another that 1 in {every:,} of {len(self._all_lives):,} windows is drawn"
-            )
+            some = f"1 in {every:,} of {len(self._all_lives):,} windows is drawn"
+            notes.append(f"so many lie over one another that {some}")
         partly = len(self.history.partly_late)
         if partly:
             notes.append(f"{partly:,} of the kept came too late for some windows")
