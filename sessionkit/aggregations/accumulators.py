@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -251,10 +252,6 @@ def _sum_type(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
 
-def _same_type(kind: pa.DataType) -> pa.DataType:
-    return kind
-
-
 class Loop(NamedTuple):
     """A compiled loop, as an aggregation names it.
 
@@ -268,13 +265,11 @@ class Loop(NamedTuple):
 
 
 LoopName = Literal["count", "count_values", "sum", "min", "max", "first", "last", "collect"]
+POSITIONS: tuple[LoopName, ...] = ("min", "max", "first", "last")
 LOOPS: dict[LoopName, Loop] = {
     "count": Loop(lambda column, loaded: _count(None, loaded), lambda kind: pa.int64()),
     "count_values": Loop(_count, lambda kind: pa.int64()),
     "sum": Loop(_sum, _sum_type),
-    "min": Loop(lambda column, loaded: Position(column, loaded, "min"), _same_type),
-    "max": Loop(lambda column, loaded: Position(column, loaded, "max"), _same_type),
-    "first": Loop(lambda column, loaded: Position(column, loaded, "first"), _same_type),
-    "last": Loop(lambda column, loaded: Position(column, loaded, "last"), _same_type),
+    **{name: Loop(partial(Position, loop=name), lambda kind: kind) for name in POSITIONS},
     "collect": Loop(Lists, pa.list_, knows_every_step=False),
 }

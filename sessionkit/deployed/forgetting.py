@@ -367,12 +367,11 @@ class ForgettingWindows(ForgettingStore):
         while ahead is not None:
             row, at_ms = ahead, ahead.stored.window_start_ms
             bounds = (time_from_ms, at_ms - 1) if backward else (at_ms + 1, time_to_ms)
-            behind_ms = state.observed_ms
-            ahead = next((r for r in visible(*bounds) if not backward or self._is_kept_at(r, behind_ms)), None)
+            behind_ms, found = state.observed_ms, visible(*bounds)
+            if backward:
+                found = (r for r in found if self._is_within(r.part, behind_ms - r.stored.window_start_ms))
+            ahead = next(found, None)
             yield row.stored
-
-    def _is_kept_at(self, row: Row, observed_ms: int) -> bool:
-        return self._is_within(row.part, observed_ms - row.stored.window_start_ms)
 
     def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
         if self._on_disk and not self.time_ordered:

@@ -160,12 +160,7 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
     """Refuses types that only local records can be keys and times of: other tasks would infer other types."""
     for name in source.keys:
         kind = schema.field(name).type
-        if (
-            pa.types.is_boolean(kind)
-            or pa.types.is_date(kind)
-            or pa.types.is_decimal(kind)
-            or pa.types.is_floating(kind)
-        ):
+        if any(getattr(pa.types, f"is_{each}")(kind) for each in ("boolean", "date", "decimal", "floating")):
             want = f'a column of text, integers or bytes, such as df[{name!r}].cast("string")'
             raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key on Spark", kind, want))
     kind = schema.field(source.timestamp).type

@@ -190,10 +190,7 @@ def _records(group: RowGroup, wanted: Wanted) -> pa.Table:
     own = [name for place, name in enumerate(wanted.names) if group.partition_in_file or place != wanted.partition]
     with readable(group.path), _open(group.path) as opened:
         table = opened.read_row_group(group.number, columns=own, use_threads=False)
-    columns = [
-        table.column(name)
-        if group.partition_in_file or place != wanted.partition
-        else pa.array(np.full(len(table), group.partition))
-        for place, name in enumerate(wanted.names)
-    ]
+    columns = [table.column(name) for name in own]
+    if not group.partition_in_file:
+        columns.insert(wanted.partition, pa.array(np.full(len(table), group.partition)))
     return pa.table(columns, names=wanted.schema.names).cast(wanted.schema)
