@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -82,14 +83,21 @@ def build(version: str = KAFKA_VERSION) -> str:
     return java
 
 
-def running_oracle(*flags: str) -> Iterator["Oracle"]:
-    """One process for all tests of a module, as a fixture has it."""
+@contextmanager
+def skipped_without() -> Iterator[None]:
+    """Skips the test whose lines here need Kafka Streams, where it cannot be run."""
     import pytest
 
     try:
-        running = Oracle(*flags)
+        yield
     except OracleUnavailable as missing:
         pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
+
+
+def running_oracle(*flags: str, version: str = KAFKA_VERSION) -> Iterator["Oracle"]:
+    """One process for all tests of a module, as a fixture has it."""
+    with skipped_without():
+        running = Oracle(*flags, version=version)
     with running:
         yield running
 

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("Kafka Streams")]  # wh
 
 SEED, CASES = 20_260_131, 640
 GOLDEN = Path(__file__).parent.parent / "golden"
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    yield from running_oracle()
+oracle = pytest.fixture(running_oracle, scope="module")
 
 
 @pytest.mark.slow

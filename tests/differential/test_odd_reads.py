@@ -4,7 +4,6 @@ Each test asks Kafka: should a later version answer otherwise, this is where one
 """
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,11 +16,7 @@ pytestmark = pytest.mark.kafka
 LARGEST = 2**63 - 1
 TUMBLING = {"kind": "tumbling", "size_ms": 1, "grace_ms": 0, "retention_ms": 1000}
 SESSIONS = {"kind": "session", "gap_ms": 1, "grace_ms": 0, "retention_ms": 1000}
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    yield from running_oracle()
+oracle = pytest.fixture(running_oracle, scope="module")
 
 
 def _case(window: dict[str, Any], records: list[tuple[bytes, int]], **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.cases import read_cases
 from tests.differential.compare import fault_of, first_difference
-from tests.differential.oracle import OLDER_VERSION, Oracle, OracleUnavailable
+from tests.differential.oracle import OLDER_VERSION, Oracle, running_oracle
 from tests.differential.run import our_answer
 from tests.interpreted import fewer
 
@@ -20,12 +20,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 @pytest.fixture(scope="module")
 def older() -> Iterator[Oracle]:
     """The program that asks Kafka Streams, built against 3.9."""
-    try:
-        running = Oracle(version=OLDER_VERSION)
-    except OracleUnavailable as missing:
-        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
-    with running:
-        yield running
+    yield from running_oracle(version=OLDER_VERSION)
 
 
 def _told(answer: dict[str, Any]) -> dict[str, Any]:

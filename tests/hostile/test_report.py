@@ -91,9 +91,8 @@ def many(request: pytest.FixtureRequest) -> str:
     keys, count = 40, request.param
     at = (60 + np.arange(keys * count) // keys) * MINUTE
     records = pd.DataFrame({"user": np.arange(keys * count) % keys, "at": at - 30 * MINUTE * (at % 7 == 3)})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="1h", grace="5m")
-    )
+    windows = sk.SessionWindows(inactivity_gap="1h", grace="5m")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
     run = plan.count().run(records)
     return page(Findings(title="many", plan=plan.count(), counts=run.metrics(), local=run))
 
@@ -174,9 +173,8 @@ def test_the_names_that_the_page_carries_are_words(hostile: str, clean: str) -> 
 def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
     """A file may have a name that is not text, which Python reads as lone surrogates."""
     data = pd.DataFrame({"user": ["ada"], "at": [0]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
-    )
+    windows = sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
     run = plan.count().run(data)
     findings = Findings(title=title, plan=plan.count(), counts=run.metrics(), local=None)
     text = page(findings)

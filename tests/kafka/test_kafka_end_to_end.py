@@ -11,7 +11,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.spark.types import readable_errors
 from tests.differential.live import live_app, state_folder
-from tests.differential.oracle import OracleUnavailable, build
+from tests.differential.oracle import build, skipped_without
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
@@ -53,10 +53,8 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    try:
+    with skipped_without():
         build()
-    except OracleUnavailable as missing:
-        pytest.skip(str(missing))
     with broker_for(spark) as address:
         admin = AdminClient({"bootstrap.servers": address})
         topics = [name + of for name in (UPDATES, FINALS) for of in ("", BESIDE, RESTARTED)]

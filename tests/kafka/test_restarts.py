@@ -11,7 +11,7 @@ import pytest
 
 from sessionkit.stores.contract import RESTARTS
 from tests.differential.draw import Case
-from tests.differential.oracle import OracleUnavailable, build
+from tests.differential.oracle import build, skipped_without
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -27,10 +27,8 @@ RUNS = int(os.environ.get("SESSIONKIT_RESTARTS", "1"))
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A broker for all runs."""
-    try:
+    with skipped_without():
         build()
-    except OracleUnavailable as missing:
-        pytest.skip(str(missing))
     with broker_for() as where:
         yield where
 

@@ -1,6 +1,6 @@
 """The page's engine in a real browser, over the columns that the page carries."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sessionkit as sk
@@ -30,13 +30,13 @@ async function told(each) {
 """
 
 
-def engine(browser: Browser) -> Page:
-    """An empty page with the engine in it."""
+def engine(browser: Browser) -> Iterator[Page]:
+    """An empty page with the engine in it, as a fixture has it."""
     tab = browser.new_page()
-    tab.add_script_tag(
-        content="\n".join([*(read_asset(f"views/page/{name}.js") for name in ("engine", "records")), TOLD])
-    )
-    return tab
+    parts = [read_asset(f"views/page/{name}.js") for name in ("engine", "records")]
+    tab.add_script_tag(content="\n".join([*parts, TOLD]))
+    yield tab
+    tab.close()
 
 
 def as_asked(run: sk.Run, asked: Iterable[int] = (), chosen: Sample | None = None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the page draws, told by its own script in a real browser, and what the charts of the package draw."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import sessionkit as sk
@@ -59,12 +60,13 @@ async function drawn({ data, keys, sort }) {
 """
 
 
-def drawing(browser: Browser) -> Tab:
-    """An empty page with all of the page's script but its start."""
+def drawing(browser: Browser) -> Iterator[Tab]:
+    """An empty page with all of the page's script but its start, as a fixture has it."""
     tab = browser.new_page()
     parts = [read_asset(f"views/page/{name}.js") for name in SCRIPTS]
     tab.add_script_tag(content="\n".join([*parts, DRAWN]))
-    return tab
+    yield tab
+    tab.close()
 
 
 def as_drawn(tab: Tab, run: sk.Run, keys: list[tuple[int, int]], sort: str = "drops", explain: Any = ()) -> Any:

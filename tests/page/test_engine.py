@@ -1,6 +1,5 @@
 """The page's engine decides as the kernel does, and as Kafka Streams did where that can be compared."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.page.sample import sample
 from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.interpreted import fewer
-from tests.optional import Browser, Page
+from tests.optional import Page
 from tests.page.engine import as_asked, decided, engine
 from tests.page.streams import PARTITIONS, drawn, one_huge_key
 
@@ -21,13 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at
 RUNS = fewer(100)  # of each kind, with so many partitions that each is a stream of its own
 AT_ONCE = 20
 MOST_ASKED = 12  # late records of a run whose missing grace is compared
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Page]:
-    page = engine(browser)
-    yield page
-    page.close()
+tab = pytest.fixture(engine, scope="module")
 
 
 def same(ours: Any, theirs: Any, what: str) -> None:

@@ -1,7 +1,6 @@
 """The page's engine against recorded answers of Kafka Streams 4.3.1: the cases that the kernel is compared with."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,20 +12,14 @@ from sessionkit.views.page.sample import check_can_be_a_page
 from tests.conformance import test_golden as golden
 from tests.conformance.cases import frame_of, plan_of, run_case
 from tests.kinds import in_ms
-from tests.optional import Browser, Page
+from tests.optional import Page
 from tests.page.engine import as_asked, decided, engine
 
 pytestmark = [pytest.mark.browser, pytest.mark.kafka]
 times_near_2_to_62 = golden.times_near_2_to_62
 
 LEAST = {"session": 37, "tumbling": 40, "hopping": 17}
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Page]:
-    page = engine(browser)
-    yield page
-    page.close()
+tab = pytest.fixture(engine, scope="module")
 
 
 def comparable(kind: str) -> list[dict[str, Any]]:

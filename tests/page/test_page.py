@@ -28,6 +28,7 @@ FLIGHTS_PLAN = (
     .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     .aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay"), all=sk.collect("dep_delay"))
 )
+BY_WHO = sk.group_by_key("who", timestamp="at", unit="ms")
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,7 @@ def flights() -> sk.Run:
 def small() -> sk.Run:
     """A few records of two keys."""
     data = {"who": ["ada", "bob", "ada", "ada", "bob"], "at": [0, 5_000, 100_000, 9_000, 200_000], "n": [1, 2, 3, 4, 5]}
-    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    )
+    plan = BY_WHO.windowed_by(sk.SessionWindows(inactivity_gap="10s", grace="5s"))
     run: sk.Run = plan.aggregate(count=sk.count(), total=sk.sum("n")).run(pa.table(data))
     return run
 
@@ -81,7 +80,7 @@ def test_where_a_page_cannot_be_written_nothing_is_left(small: sk.Run, tmp_path:
 
 def test_what_no_page_can_recompute_is_refused(small: sk.Run, tmp_path: Path) -> None:
     place, data = tmp_path / "page.html", pa.table({"who": ["ada"], "at": [5]})
-    plan = sk.group_by_key("who", timestamp="at", unit="ms").count()
+    plan = BY_WHO.count()
     sessions = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5))
     sliding = plan.windowed_by(sk.SlidingWindows(time_difference_ms=5, grace_ms=5)).run(data)
     endless = plan.windowed_by(sk.SessionWindows.until(inactivity_gap_ms=5, retention_ms=100)).run(data)
@@ -300,9 +299,7 @@ def test_beside_the_numbers_of_a_part_stand_those_of_the_whole_run(opened: Any) 
 
 @pytest.mark.browser
 def test_records_that_no_lengths_can_keep_have_a_tile(opened: Any) -> None:
-    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="9ms", grace=0)
-    )
+    plan = BY_WHO.windowed_by(sk.SessionWindows(inactivity_gap="9ms", grace=0))
     run = plan.count().run({"who": ["a", None, "a", None], "at": [0, 1, 2, 3]})
     assert (shown(opened(run))["dropped"], shown(opened(run))["unusable"]) == ("0", "2")
 
@@ -401,9 +398,7 @@ def test_many_partitions_and_toy_data_are_shown(opened: Any, kind: str) -> None:
 
 @pytest.mark.browser
 def test_no_record_and_one_are_a_page(opened: Any) -> None:
-    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    )
+    plan = BY_WHO.windowed_by(sk.SessionWindows(inactivity_gap="10s", grace="5s"))
     for count in (0, 1):
         table = pa.table({"who": pa.array(["ada"][:count], pa.string()), "at": pa.array([5][:count], pa.int64())})
         run = plan.count().run(table)

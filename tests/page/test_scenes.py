@@ -1,6 +1,5 @@
 """Bars, polygons, stairs, marks and sentences of the page are those of the package's own charts and explanations."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sessionkit.views.drawing.grammar import Outline, growing
 from sessionkit.views.lanes.lanes import lane_scene
 from sessionkit.views.page.sample import sample
 from sessionkit.views.plane.plane import plane_scene
-from tests.optional import Browser
 from tests.optional import Page as Tab
 from tests.page.scenes import as_drawn, drawing
 from tests.page.streams import PARTITIONS, drawn
@@ -23,13 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at
 
 RUNS = 12
 EXPLAINED = 60  # records of a run
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Tab]:
-    page = drawing(browser)
-    yield page
-    page.close()
+tab = pytest.fixture(drawing, scope="module")
 
 
 def points(outline: Outline) -> dict[str, list[Any]]:
@@ -146,8 +138,7 @@ def test_other_shapes_of_data_are_drawn_and_explained_alike(tab: Tab, name: str,
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_record_and_one_are_drawn(tab: Tab, count: int) -> None:
     data = {"who": ["ada"][:count], "at": [5_000][:count]}
-    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    )
+    windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(windows)
     table = pa.table({"who": pa.array(data["who"], pa.string()), "at": pa.array(data["at"], pa.int64())})
     assert_drawn_alike(tab, plan.count().run(table), [(0, 0)][:count])

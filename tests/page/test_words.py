@@ -1,6 +1,5 @@
 """The page says numbers, lengths and times in the words of the package, and reads lengths as it does."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sessionkit.errors import InvalidArgument
 from sessionkit.views.drawing.time_axis import clock_ticks
 from sessionkit.views.page.html import clock_data
 from sessionkit.widgets.tuner import LADDER_MS, ladder
-from tests.optional import Browser
 from tests.optional import Page as Tab
 from tests.page.scenes import drawing
 
@@ -26,13 +24,7 @@ TEXTS = [
     ),
     *("", "soon", "5", "-1s", "1 month", "1h x", "h", "1..5h", "0.3ms", "1_000s", "1e3s"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Tab]:
-    page = drawing(browser)
-    yield page
-    page.close()
+tab = pytest.fixture(drawing, scope="module")
 
 
 def test_lengths_are_said_alike(tab: Tab) -> None:

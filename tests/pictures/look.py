@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -33,11 +34,12 @@ def figure_of(chart: str, shape: str, theme: str) -> dict[str, Any]:
     return figure
 
 
-def opened(browser: Browser) -> Page:
-    """A page on which figures are drawn, one after the other."""
+def opened(browser: Browser) -> Iterator[Page]:
+    """A page on which figures are drawn, one after the other, as a fixture has it."""
     page = browser.new_page(viewport={"width": 1_640, "height": 1_200})
     page.set_content(f"<!doctype html><script>{plotly_script()}</script>")
-    return page
+    yield page
+    page.close()
 
 
 def draw(page: Page, figure: dict[str, Any], width: int) -> None:
@@ -68,7 +70,7 @@ def main(charts: list[str]) -> None:
     count, wrong = 0, 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_ARGUMENTS)
-        page = opened(browser)
+        page = next(opened(browser))
         for shape, chart, theme, width in product(SHAPES, charts or CHARTS, THEMES, WIDTHS):
             draw(page, figure_of(chart, shape, theme), width)
             page.locator(".js-plotly-plot").screenshot(path=OUT / f"{chart}, {shape}, {theme}, {width}.png")

@@ -1,7 +1,6 @@
 """The buttons of every picture, as a browser draws them: none sends the picture, with its keys and times, elsewhere."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,7 @@ from tests.pictures.look import figure_of, opened, sending
 pytestmark = pytest.mark.browser
 
 DRAW = "figure => Plotly.newPlot(document.body, figure.data, figure.layout, {...figure.config, displayModeBar: true})"
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    page = opened(browser)
-    yield page
-    page.close()
+page = pytest.fixture(opened, scope="module")
 
 
 def sending_of(page: Page, figure: dict[str, Any]) -> list[str]:

@@ -3,12 +3,11 @@
 `make pictures` looks at all of them, and keeps them for people to look at.
 """
 
-from collections.abc import Iterator
 from itertools import product
 
 import pytest
 
-from tests.optional import Browser, Page
+from tests.optional import Page
 from tests.pictures.charts import CHARTS
 from tests.pictures.look import THEMES, WIDTHS, draw, faults, figure_of, opened
 from tests.pictures.shapes import SHAPES
@@ -19,13 +18,7 @@ CASES = [
     (chart, shape, THEMES[(row + column) % 2], WIDTHS[(row // 2 + column) % 2])
     for (row, chart), (column, shape) in product(enumerate(CHARTS), enumerate(SHAPES))
 ]
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    page = opened(browser)
-    yield page
-    page.close()
+page = pytest.fixture(opened, scope="module")
 
 
 @pytest.mark.parametrize(("chart", "shape", "theme", "width"), CASES)

@@ -58,9 +58,8 @@ def check(seed: int, count: int) -> Outcome:
 @cache
 def _page() -> str:
     records = pa.table({"user": ["ada", "bob", "ada"], "at": [1_000, 2_000, 90_000]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    )
+    windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
     run = plan.count().run(records)
     return page(Findings(title="clicks", plan=plan.count(), counts=run.metrics(), local=run))
 

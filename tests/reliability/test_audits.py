@@ -1,13 +1,11 @@
 """A slice of the long check of audits; the check itself sees what is wrong."""
 
-from collections.abc import Iterator
-
 import pytest
 
 import sessionkit as sk
 from sessionkit.audits import audit as auditing
 from sessionkit.audits.retentions import Interval
-from tests.differential.oracle import OracleUnavailable, build
+from tests.differential.oracle import build, skipped_without
 from tests.reliability import audits
 
 pytestmark = pytest.mark.kafka
@@ -17,12 +15,9 @@ FEW = 8
 
 
 @pytest.fixture(autouse=True)
-def _kafka() -> Iterator[None]:
-    try:
+def _kafka() -> None:
+    with skipped_without():
         build()
-    except OracleUnavailable as missing:
-        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
-    yield
 
 
 @pytest.mark.slow
