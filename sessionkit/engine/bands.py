@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,18 +167,9 @@ class Decided(NamedTuple):
     merge_count: int
 
 
-class _NotTold:
-    """Stands for the names of a band's records: to name one, the run is made again in the order of arrival."""
-
-    @staticmethod
-    def keys(lo: int, count: int) -> list[Any]:
-        """None for each key: functions in Python, which take keys, are not run in bands."""
-        return [None] * count
-
-    @staticmethod
-    def words(record: int) -> str:
-        """A name for any record, as none is known in a band."""
-        return "a record"
+# Stands for the keys and names of a band's records. Python functions, which take keys, are not run in bands; to name a
+# record, the run is made again in the order of arrival.
+_NOT_TOLD: Any = SimpleNamespace(keys=lambda lo, count: [None] * count, words=lambda record: "a record")
 
 
 class BandRun:
@@ -218,7 +210,7 @@ class BandRun:
         values = {name: taken(column, rows.astype(np.intp)) for name, column in self._batch.values.items()}
         feed = self._feed(rows, slot, slots, values)
         folds = {
-            name: make_fold(aggregation, values, self._none.aggregates[name], _NotTold)
+            name: make_fold(aggregation, values, self._none.aggregates[name], _NOT_TOLD)
             for name, aggregation in self._aggregations.items()
         }
         decided: Any = self._windows.run(feed, folds, self._retention_ms)

@@ -16,10 +16,9 @@ def check_windows(windows: WindowKind, batch: RecordBatch) -> None:
     """Raises TooLarge if the windows of a kernel's run would not fit. Of other kinds a record makes one or two."""
     if windows.advance_ms is None or not len(batch):
         return
-    if not has_room(float(len(batch)) * _a_record(windows), _WINDOW) and not has_room(
-        _in_span(windows, batch), _WINDOW
-    ):
-        check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")  # which sorts all times
+    if has_room(float(len(batch)) * _a_record(windows), _WINDOW) or has_room(_in_span(windows, batch), _WINDOW):
+        return
+    check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")  # which sorts all times
 
 
 def check_steps(windows: WindowKind, batch: RecordBatch) -> None:

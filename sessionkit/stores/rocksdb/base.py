@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 from sessionkit.base.durations import INT64_MAX, Duration
@@ -29,7 +29,7 @@ class PersistentStore(WrittenStore):
     layout: ClassVar[Layout]
     is_persistent: ClassVar[bool] = True
     longest_key: ClassVar[int] = MAX_KEY_BYTES
-    boundary_is_visible: bool
+    boundary_is_visible: bool = False
 
     def __init__(
         self,
@@ -138,12 +138,8 @@ class PersistentStore(WrittenStore):
         return [] if found is None else [found]
 
     def _count(self, limit: int | None) -> int:
-        rows = (
-            row
-            for partition in self.partitions
-            for row in self._space.walk(self._database, self._question(partition), values=False)
-        )
-        return sum(1 for _ in islice(rows, limit))
+        walks = (self._space.walk(self._database, self._question(p), values=False) for p in self.partitions)
+        return sum(1 for _ in islice(chain.from_iterable(walks), limit))
 
     # ---- for the two stores: arguments
 

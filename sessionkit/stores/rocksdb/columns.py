@@ -251,12 +251,10 @@ def unpack(
     own, leaves = numbers[:own_count], iter(numbers[own_count:])
     if any(column.type != pa.int64() or column.null_count for column in own):
         return None
-    if len(names) != 1 and not (isinstance(aggregate, dict) and aggregate.keys() == set(names)):
+    parts = {names[0]: aggregate} if len(names) == 1 else aggregate
+    if not (isinstance(parts, dict) and parts.keys() == set(names)):
         return None
-    aggregates = {
-        name: _column(aggregate if len(names) == 1 else aggregate[name], leaves)
-        for name in (names if len(names) == 1 else aggregate)
-    }
+    aggregates = {name: _column(part, leaves) for name, part in parts.items()}
     fixed = [column.to_numpy() for column in own]
     last_ms = places.time_ms if space.layout.has_end else fixed.pop(0)
     opened_by, closed_by, *counts = fixed
