@@ -122,11 +122,7 @@ def closed_before_ms(windows: WindowKind, stream_time_ms: Longs) -> Longs:
 
 
 def snapshots_after(
-    numbers: list[int],
-    position: Longs,
-    stream_time_ms: Longs,
-    close_time_ms: Longs,
-    before: Mapping[int, Snapshot],
+    numbers: list[int], position: Longs, stream_time_ms: Longs, close_time_ms: Longs, before: Mapping[int, Snapshot]
 ) -> dict[int, Snapshot]:
     """How far each partition has come; a close time never goes back."""
     rows = zip(numbers, position.tolist(), stream_time_ms.tolist(), close_time_ms.tolist(), strict=True)

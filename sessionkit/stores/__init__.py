@@ -18,26 +18,7 @@ from sessionkit.stores.registry import open_store, store_class, store_kinds
 from sessionkit.stores.typed_bytes import Place, pack_value, unpack_value
 
 __all__ = [
-    "HOLDS",
-    "READ_ONLY_KINDS",
-    "STORE_KINDS",
-    "Duration",
-    "FixedColumns",
-    "Place",
-    "PlanStore",
-    "RawKeys",
-    "RowStore",
-    "SessionColumns",
-    "SessionRowStore",
-    "Snapshot",
-    "StoredSession",
-    "StoredWindow",
-    "Times",
-    "WindowRowStore",
-    "open_store",
-    "pack_value",
-    "store_class",
-    "store_kind",
-    "store_kinds",
-    "unpack_value",
-]
+    "HOLDS", "READ_ONLY_KINDS", "STORE_KINDS", "Duration", "FixedColumns", "Place", "PlanStore", "RawKeys", "RowStore",
+    "SessionColumns", "SessionRowStore", "Snapshot", "StoredSession", "StoredWindow", "Times", "WindowRowStore",
+    "open_store", "pack_value", "store_class", "store_kind", "store_kinds", "unpack_value",
+]  # fmt: skip

@@ -201,14 +201,7 @@ class Suppressor:
         return self._out(columns, _whole(out), _whole(after))
 
     def _partition(
-        self,
-        partition: int,
-        mine: Longs,
-        carried: int,
-        rows: _Rows,
-        place: Longs,
-        held: Longs,
-        key_place: Longs,
+        self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs, held: Longs, key_place: Longs
     ) -> tuple[int, Longs, Longs]:
         settings = self._settings
         state = self._state.setdefault(partition, np.array([-1, 0, 0, 0]))
@@ -240,13 +233,7 @@ class Suppressor:
 class _Rows:
     """The rows of a changelog as the loop reads them: numbers of their windowed keys, ranks, times."""
 
-    def __init__(
-        self,
-        columns: Mapping[str, Column],
-        settings: Suppression,
-        silent: Flags,
-        holds: str,
-    ) -> None:
+    def __init__(self, columns: Mapping[str, Column], settings: Suppression, silent: Flags, holds: str) -> None:
         start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
         keys = columns["key"].dictionary_encode()
         code = keys.indices.to_numpy()

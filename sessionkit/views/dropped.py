@@ -46,10 +46,7 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, *, missing_grace: bo
 
 
 def dropped_rows(
-    records: pa.Table,
-    late: Flags | None = None,
-    missing_ms: Longs | None = None,
-    grace_ms: int = 0,
+    records: pa.Table, late: Flags | None = None, missing_ms: Longs | None = None, grace_ms: int = 0
 ) -> pa.Table:
     """The dropped ones of the trace's records, those of a task's clock left out, as they have no reason.
 
