@@ -124,9 +124,8 @@ class _Cache(caching.FunctionCache):
 
     def __init__(self, function: Loop) -> None:
         super().__init__(function)
-        self._cache_file = _Files(
-            self._impl.locator.get_cache_path(), self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
+        place = self._impl.locator
+        self._cache_file = _Files(place.get_cache_path(), self._impl.filename_base, place.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -77,9 +77,8 @@ class Results:
             others = [name for name in found if not _ASIDE.fullmatch(name)]
             if self._alone and others and not os.path.lexists(self.folder / self._manifest):
                 want = "a new or empty folder, one with an earlier report, or --overwrite to write beside what is there"
-                raise InvalidArgument(
-                    problem("the folder holds files that sessionkit did not write", str(self.folder / others[0]), want)
-                )
+                got = str(self.folder / others[0])
+                raise InvalidArgument(problem("the folder holds files that sessionkit did not write", got, want))
             for name in self._names:
                 self._refuse_strangers(self.folder / name, name)
 

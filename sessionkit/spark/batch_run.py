@@ -159,9 +159,8 @@ class SparkRun(SparkReading):
             return self._view("dropped", self._empty.dropped(missing_grace=False).schema, "offset")
         records = self._rows(self._job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
-        history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
-            "partition", "key", "offset"
-        )
+        history = history.repartition(self._task_count, "partition", "key")
+        history = history.sortWithinPartitions("partition", "key", "offset")
         windows, schema = cast(SessionKind, self.plan.windows), self._empty.dropped().schema
         task = partial(add_missing_grace, windows=windows, retention_ms=self._retention_ms, schema=schema)
         return self._by_partition(mapped(history, task, schema), "offset", shuffle=True)
@@ -198,9 +197,8 @@ class SparkRun(SparkReading):
                 count = self._extent.records if partition is None else frame.count()
                 if count > LOCAL_RECORDS:
                     where = "all partitions" if partition is None else f"partition {partition}"
-                    want = (
-                        f"at most {LOCAL_RECORDS:,} come to this process: filter the DataFrame first, or use the views"
-                    )
+                    most = f"at most {LOCAL_RECORDS:,} come to this process"
+                    want = f"{most}: filter the DataFrame first, or use the views"
                     raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
                 records = frame.toArrow().rename_columns(list(self._columns))
             order = [(source.partition, "ascending"), (source.offset, "ascending")]
@@ -293,9 +291,8 @@ class SparkRun(SparkReading):
         return f"SparkRun: {self.summary()}"
 
     def _repr_html_(self) -> str:
-        views = ", ".join(
-            f"<code>.{name}</code>" for name in ("table()", "changelog()", "dropped()", "trace", "metrics()")
-        )
+        names = ("table()", "changelog()", "dropped()", "trace", "metrics()")
+        views = ", ".join(f"<code>.{name}</code>" for name in names)
         summary = escape_html(self.summary())
         return html_block(f"<p><b>{summary}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>")
 

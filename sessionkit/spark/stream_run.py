@@ -313,10 +313,8 @@ class StreamRun(SparkInput):
 
     def _check_finals(self) -> None:
         if self.plan._strategy != "on_window_close":
-            want = '.emit("on_window_close")'
-            raise InvalidArgument(
-                problem("a plan that emits updates sends no final results", self.plan._strategy, want)
-            )
+            got, want = self.plan._strategy, '.emit("on_window_close")'
+            raise InvalidArgument(problem("a plan that emits updates sends no final results", got, want))
 
     def _prepare_session(self) -> None:
         """Has Spark keep state in RocksDB, which Spark 4 needs for state of any kind, and listens to the queries."""
@@ -330,9 +328,8 @@ class StreamRun(SparkInput):
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
-        raise UnsupportedData(
-            problem("on a stream the result types of Python functions must be declared", names[0], want)
-        )
+        what = "on a stream the result types of Python functions must be declared"
+        raise UnsupportedData(problem(what, names[0], want))
 
 
 def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:

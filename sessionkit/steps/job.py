@@ -33,9 +33,8 @@ def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
     with errors_as(UnsupportedData, several, _declare(name), _NOT_ARROW):
         kind = pa.array(list(values)).type
     if pa.types.is_null(kind):
-        raise UnsupportedData(
-            problem(f"the type of {name!r} cannot be determined", "no result that is not None", _declare(name))
-        )
+        got = "no result that is not None"
+        raise UnsupportedData(problem(f"the type of {name!r} cannot be determined", got, _declare(name)))
     misfit = next((value for value in values if not _holds(kind, value)), None)
     if misfit is not None:
         raise UnsupportedData(problem(several, shorten(misfit), _declare(name)))

@@ -38,9 +38,8 @@ def run_job(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
                 yield from partition.finish()
                 done.add(partition.number)
             if number in done:
-                raise BrokenTrace(
-                    problem("the records of a partition are not together", number, "this is a bug in sessionkit")
-                )
+                want = "this is a bug in sessionkit"
+                raise BrokenTrace(problem("the records of a partition are not together", number, want))
             partition = PartitionRun(job, number)
         yield from partition.step(table)
     if partition is not None:

@@ -57,19 +57,16 @@ def unpack_value(raw: bytes, context: bytes = b"") -> Any:
         StoreCorrupted: the bytes are not what was written, or were written in another context.
     """
     if len(raw) < 5 or int.from_bytes(raw[:4]) != zlib.crc32(memoryview(raw)[4:], zlib.crc32(context)):
-        raise StoreCorrupted(
-            problem("a stored value fails its checksum", plural(len(raw), "byte"), "the bytes as they were written")
-        )
+        want = "the bytes as they were written"
+        raise StoreCorrupted(problem("a stored value fails its checksum", plural(len(raw), "byte"), want))
     try:
         value, end = _read(raw, 4, 0)
     except (IndexError, ValueError, struct.error) as error:  # UnicodeDecodeError is a ValueError
-        raise StoreCorrupted(
-            problem("a stored value cannot be read", shorten(error), "a value as it was written")
-        ) from error
+        want = "a value as it was written"
+        raise StoreCorrupted(problem("a stored value cannot be read", shorten(error), want)) from error
     if end != len(raw):
-        raise StoreCorrupted(
-            problem("a stored value is followed by extra bytes", f"{len(raw) - end:,}", "there must be none")
-        )
+        got = f"{len(raw) - end:,}"
+        raise StoreCorrupted(problem("a stored value is followed by extra bytes", got, "there must be none"))
     return value
 
 

@@ -82,10 +82,8 @@ class SessionWindows(metaclass=AnswersNames):
         object.__setattr__(self, "inactivity_gap_ms", gap_ms)
         object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
         if self.close_lag_ms > MAX_DURATION_MS:
-            got = f"{self.close_lag_ms} ms"
-            raise InvalidArgument(
-                problem("inactivity_gap and grace together must be at most 2**62 ms", got, "shorten one")
-            )
+            what = "inactivity_gap and grace together must be at most 2**62 ms"
+            raise InvalidArgument(problem(what, f"{self.close_lag_ms} ms", "shorten one"))
 
     @classmethod
     @called_as('sk.SessionWindows.until(inactivity_gap="30m", retention="1d")')

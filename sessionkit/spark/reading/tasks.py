@@ -138,9 +138,8 @@ class SparkReading(SparkInput):
         if isinstance(layout, str):
             way += f"the rows may lie anywhere in the input, so they are shuffled and sorted first ({layout})"
         else:
-            way += (
-                f"it reads its row groups ({len(layout):,} in all, one partition each) straight from the Parquet files"
-            )
+            groups = f"its row groups ({len(layout):,} in all, one partition each)"
+            way += f"it reads {groups} straight from the Parquet files"
         if self._is_by_key:
             way += "; it finds stream time and deals the records out by key to the tasks that run the windows"
         return way
@@ -193,8 +192,8 @@ class SparkReading(SparkInput):
     @cached_property
     def _packed(self) -> DataFrame:
         """The records in Arrow's own form: rows cost more in a shuffle, and again on their way to Python."""
-
         from pyspark import TaskContext
+
         source, first, width = self.plan.source, self._extent.first, self._width
         where, names = self._places, (str(source.partition), str(source.offset))
 

@@ -212,9 +212,8 @@ class BaseStore(SharedStore, ABC):
         self._check_open()
         number: Any = partition
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
-            raise InvalidArgument(
-                problem("a partition must be a number", shorten(repr(partition)), "0 to 4,294,967,295")
-            )
+            got = shorten(repr(partition))
+            raise InvalidArgument(problem("a partition must be a number", got, "0 to 4,294,967,295"))
         return int(partition)
 
     # ---- to look at

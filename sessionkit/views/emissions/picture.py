@@ -165,9 +165,8 @@ def _value_notes(scene: EmissionScene) -> list[dict[str, Any]]:
 def _wait_notes(scene: EmissionScene) -> list[dict[str, Any]]:
     """To the right of each pending window: what it waits for; and where stream time stands now."""
     side: dict[str, Any] = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
-    notes = [
-        _note(scene, scene.now_x, scene.y(lane), text, scene.colours.ink, **side) for lane, text in scene.waits.items()
-    ]
+    ink = scene.colours.ink
+    notes = [_note(scene, scene.now_x, scene.y(lane), text, ink, **side) for lane, text in scene.waits.items()]
     if scene.is_pending and not scene.is_by_arrival:
         text = f"now: stream time is {scene.say(scene.emissions._now_ms)}"
         top = {"yref": "paper", "yanchor": "bottom", "yshift": 2}

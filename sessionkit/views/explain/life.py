@@ -153,10 +153,8 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
         since = f" {record_name(trace, mover, '')} was the last to move it{later}."
     moves = "Only records of its partition move stream time: without one the window stays open for ever."
-    if trace.batch.idle is not None:
-        moves = (
-            f"Records of its partition move stream time, and the rule for idle partitions ({idle_rule(trace.batch)})."
-        )
+    if rule := idle_rule(trace.batch):
+        moves = f"Records of its partition move stream time, and the rule for idle partitions ({rule})."
     return (
         f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
         f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} {moves}"

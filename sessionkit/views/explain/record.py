@@ -64,10 +64,8 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
         words.append(closed)
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
         enough, grace = grace_with(windows.grace_ms, missing), show_duration(windows.grace_ms)
-        words.append(
-            f"It came {lacked(missing)} too late: with grace {enough} instead of {grace} it would have been kept."
-        )
-        return words
+        kept = f"with grace {enough} instead of {grace} it would have been kept"
+        return [*words, f"It came {lacked(missing)} too late: {kept}."]
     if code != OPENED and time < close:
         behind = show_duration(close - time)
         words.append(

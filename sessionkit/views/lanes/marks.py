@@ -126,9 +126,8 @@ def lanes_title(scene: Lanes) -> str:
 def lanes_heading(scene: Lanes) -> Heading:
     """The title; how to read the lanes, and what is left out."""
     windows = scene.window.in_words().replace(", ", " · ")
-    return Heading.of(
-        lanes_title(scene), [f"{windows} · a lane for each key, {scene.bars}"], _left_out(scene), scene.width
-    )
+    said = [f"{windows} · a lane for each key, {scene.bars}"]
+    return Heading.of(lanes_title(scene), said, _left_out(scene), scene.width)
 
 
 def _left_out(scene: Lanes) -> list[str]:

@@ -52,9 +52,8 @@ def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
     if stat.S_ISLNK(mode) or path.resolve() != path:
         raise InvalidArgument(problem(f"store {name!r} is a link", str(path), "a folder: links are not followed"))
     if not stat.S_ISDIR(mode):
-        raise InvalidArgument(
-            problem(f"store {name!r} is not a folder", str(path), "another name, or another directory")
-        )
+        want = "another name, or another directory"
+        raise InvalidArgument(problem(f"store {name!r} is not a folder", str(path), want))
     return path
 
 
