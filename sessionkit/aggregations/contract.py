@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LOOPS, LoopName
-from sessionkit.base.text import is_text, literal, one_of, way_of_a_mark, way_to_number
+from sessionkit.base.text import is_text, literal, one_of, way_of_marks, way_to_number
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.time_text import is_text_type, some_of, way_to_times
 
@@ -166,7 +166,7 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     if not way and _NUMBER.fullmatch(text):
         way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
     others = [word for word in texts.to_pylist() if word and not _NUMBER.fullmatch(word)]
-    way = (way_of_a_mark(others[0], name) if len(others) == 1 else "") or way
+    way = (way_of_marks(others, name) if 2 * len(others) <= len(texts) else "") or way
     way = way or (way_to_times(words, name) if "times" in wants else "")
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants

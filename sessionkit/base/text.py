@@ -245,12 +245,13 @@ def way_to_number(texts: Sequence[str], name: str) -> str:
     return f"{column} = {column}{made}.astype(float) makes a number of it{rest}" if steps else ""
 
 
-def way_of_a_mark(text: str, name: str) -> str:
-    """How numbers of the column `name` are read among which this text may stand for a missing one; "" if it may not."""
-    if not re.fullmatch(r"\W+|\\N|n[/.]?[ad]\.?|nan|nil|none|null|missing|unknown", text.strip(), re.I):
+def way_of_marks(texts: Sequence[str], name: str) -> str:
+    """How numbers of the column `name` are read among which these words stand; "" if they are many, or have digits."""
+    if not 1 <= len(texts) <= 3 or any(len(text) > 20 or re.search(r"\d", text) for text in texts):
         return ""
     line = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce")'
-    return f"{line} for a plan to run on, if {text!r} stands for a missing value"
+    stand = "stands for a missing value" if len(texts) == 1 else "stand for missing values"
+    return f"{line} for a plan to run on, if {' and '.join(map(repr, texts))} {stand}"
 
 
 def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:

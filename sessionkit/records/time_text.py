@@ -39,7 +39,7 @@ _RECOGNISED = {
     "%d.%m.%Y": rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_REST}",
     "%a, %d %b %Y %H:%M:%S %z": (  # of mails (RFC 2822) and of HTTP
         rf"{_WEEKDAY}(?P<day>\d{{1,2}}) (?i:(?P<month>{_MONTHS})) (?P<year>\d{{4}}) "
-        rf"(?P<time>\d\d:\d\d(?::\d\d)? {_ZONE})(?: \([^)]*\))?"
+        rf"(?P<time>\d{{1,2}}:\d\d(?::\d\d)? {_ZONE})(?: \([^)]*\))?"
     ),
     "%Y%m%dT%H%M%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T(?P<time>\d{4}.*?)",
 }

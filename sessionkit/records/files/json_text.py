@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.text import is_text, literal, way_of_a_mark
+from sessionkit.base.text import is_text, literal, way_of_marks
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
@@ -196,9 +196,9 @@ def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact
             values = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in values]
         if is_free or types & {dict, list}:  # which are refused as text, too
             return _column(content, name, values, {name: pa.string()}, exact)
-        texts = {value for value in values if type(value) is str}
-        want = way_of_a_mark(*texts, name) if len(texts) == 1 and bool not in types else ""
-        want = want or f'types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
+        texts = {value for value in values if isinstance(value, str)}
+        want = "" if bool in types else way_of_marks(sorted(texts), name)
+        want += f'{", or " if want else ""}types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
         firsts = [next(value for value in values if type(value) is kind) for kind in sorted(types, key=str)]
         got = " and ".join(shorten(json.dumps(_plain(each))) for each in firsts)
         what = f"column {shown} of {shorten(content.name)} holds values of several types"

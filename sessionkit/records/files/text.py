@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.text import literal, way_of_a_mark, way_to_number
+from sessionkit.base.text import literal, way_of_marks, way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content
 from sessionkit.records.inputs.pandas_columns import is_a_value
@@ -224,8 +224,10 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
 def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
     found = re.search("(?:invalid value|parse string:) '(.*)'", str(error))
+    to_number = re.search("(to|of type) (double|float|u?int)", str(error)) is not None
     value, other = found[1] if found else "", "use another type, or values of this one"
-    want = way_to_number([value], "column") or way_of_a_mark(value, "column") or other
+    way = way_to_number([value], "column") or (way_of_marks([value], "column") if to_number else "")
+    want = f"{way}; or {other}" if way else other
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 

@@ -382,7 +382,7 @@ def test_the_latest_of_times_in_a_text_is_told_with_the_way(texts: list[str], ho
     assert latest.run(df).table()["seen"].tolist() == [df["seen"].max()]
 
 
-@pytest.mark.parametrize("mark", ["-", r"\N", "unknown"])
+@pytest.mark.parametrize("mark", ["-", r"\N", "unknown", "Bad"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
 def test_a_mark_for_missing_values_among_numbers_is_told(mark: str, kind: str, tmp_path: Path) -> None:
     """An error of Arrow about bytes and an 'int' object, in JSON; na_values= of pandas changed other columns, too."""
