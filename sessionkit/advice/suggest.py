@@ -17,19 +17,19 @@ from sessionkit.base.text import percent, plural
 from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import RecordBatch
+from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import decades
 
 STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
-LEAST_PEAK = 0.05  # of the highest: smaller ones are noise
+SURE = 4  # standard errors by which peaks rise above the valley between them: lower ones are chance
 CLEAR_DEPTH = 1.3  # of a valley: how many times higher the lower of its two peaks is
 FEWEST_PAUSES = 100
 RESOLUTIONS = 10  # pauses of a few ticks of the data's clock make valleys that are not there
 CURVE_POINTS = 33
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
-EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
+FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
@@ -136,7 +136,7 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         5
     """
     plan, data = plan_and_data(plan, data, "suggest_gap")
-    pauses = pauses_of(Replay.of(plan, data).batch)
+    pauses = pauses_of(read_records(data, plan.source, ()))
     keys = ", ".join(plan.source.keys)
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
@@ -185,15 +185,22 @@ def _curve(pauses: Longs) -> tuple[Floats, Longs, Floats]:
 
 
 def _valleys(logs: Floats, height: Floats) -> list[Valley]:
-    inner = height[1:-1]
-    is_peak = (inner > height[:-2]) & (inner >= height[2:]) & (inner > LEAST_PEAK * height.max())
-    peaks = (np.flatnonzero(is_peak) + 1).tolist()
-    valleys = []
-    for left, right in pairwise(peaks):
-        at = left + int(np.argmin(height[left : right + 1]))
-        depth = min(height[left], height[right]) / max(height[at], 1e-9)
-        valleys.append(Valley(_rounded(10 ** logs[at]), float(depth)))
-    return valleys
+    """The dents between peaks that rise above them by more than chance, with more than a few pauses on each side."""
+    share = np.cumsum(height) / height.sum()  # of the pauses, that are shorter
+    counts = height * (2 * math.sqrt(math.pi) * SPREAD / STEP)  # of pauses, with the same standard error as the curve
+    inner = counts[1:-1]
+    peaks = (np.flatnonzero((inner > counts[:-2]) & (inner >= counts[2:])) + 1).tolist()
+    while len(peaks) > 1:
+        lows = [left + int(np.argmin(counts[left : right + 1])) for left, right in pairwise(peaks)]
+        tops = np.minimum(counts[peaks[:-1]], counts[peaks[1:]])
+        is_many = np.minimum(share[lows], 1 - share[lows]) >= FEW_SHARE
+        sure = np.where(is_many, (tops - counts[lows]) / np.sqrt(tops + counts[lows]), 0)
+        least = int(np.argmin(sure))  # the lower of its peaks is left out
+        if sure[least] >= SURE:
+            depths = tops / np.maximum(counts[lows], 1e-9)
+            return [Valley(_rounded(10 ** logs[at]), float(each)) for at, each in zip(lows, depths, strict=True)]
+        del peaks[least + int(counts[peaks[least + 1]] < counts[peaks[least]])]
+    return []
 
 
 def _empty_valleys(pauses: Longs) -> list[Valley]:
@@ -204,7 +211,7 @@ def _empty_valleys(pauses: Longs) -> list[Valley]:
     """
     lengths, counts = np.unique(pauses, return_counts=True)
     logs, below = decades(lengths), np.cumsum(counts)[:-1]
-    beyond, width, many = len(pauses) - below, np.diff(logs), max(EMPTY_COUNT, EMPTY_SHARE * len(pauses))
+    beyond, width, many = len(pauses) - below, np.diff(logs), max(EMPTY_COUNT, FEW_SHARE * len(pauses))
     halves = logs[:-1] - logs[np.searchsorted(below, below / 2)]  # from the middle one of those below to the last
     is_clear = (beyond >= many) | (width >= np.where(beyond >= EMPTY_COUNT, *FEW_TAILS) * halves)
     is_empty = (width >= EMPTY_DECADES) & (below >= many) & is_clear
