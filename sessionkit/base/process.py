@@ -18,9 +18,24 @@ from sessionkit.errors import InvalidArgument, TooLarge, problem, shorten
 THREADS = "SESSIONKIT_THREADS"
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _GROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+MANY_RECORDS = 50_000  # that are gone through one by one
 _MUCH = 2**26  # bytes that are made for all threads, however many there are
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def say_of_many(records: int, sentence: str) -> None:
+    """Says on stderr how far a long computation is, if these are many records."""
+    if records > MANY_RECORDS:
+        print(f"sessionkit {sentence}", file=sys.stderr, flush=True)
+
+
+def one_by_one(records: int) -> Iterator[int]:
+    """The places of the records, 0 and up; of many it says how far it is."""
+    for done in range(0, records, MANY_RECORDS):
+        if done:
+            say_of_many(records, f"has replayed {done:,} of {records:,} records …")
+        yield from range(done, min(done + MANY_RECORDS, records))
 
 
 def thread_count() -> int:

@@ -15,7 +15,7 @@ from sessionkit.aggregations.folds import function_failed, record_values, typed_
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.base.process import without_collections
+from sessionkit.base.process import one_by_one, without_collections
 from sessionkit.deployed.deployment import Commits, Life, Restart
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.deployed.suppressed_results import SuppressedResults
@@ -228,7 +228,7 @@ class _ProcessorRun:
         batch, values = self.batch, _values(self.aggregations, self.batch)
         codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
-        for i in range(len(batch)):
+        for i in one_by_one(len(batch)):
             self._at = self._last_of[partitions[i]] = i
             self.clock_ms.append(self._now_ms())
             if batch.rejected is not None and batch.rejected[i]:
