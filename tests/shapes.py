@@ -28,6 +28,7 @@ CAUSES = {
     "rare_clock_ahead": "records of key device 4 lie some 1 d ahead of those around them",
     "sources_mixed": "are mixed in one stream", "servers_mixed": "seem to be mixed in one stream",
     "shuffled": "rows stand in no order of time", "robot_first": "the 201 keys stand one after another",
+    "folders": "rows stand in no order of time", "few_records_behind": "before all others, the first of them record ",
     "one_part_shuffled": "a stretch of rows in no order of time begins at record ",
 }  # fmt: skip
 HONEST = (
@@ -136,7 +137,35 @@ def one_part_shuffled() -> pd.DataFrame:
     return records(*visits(30, 40, seed=24)).iloc[order].reset_index(drop=True)
 
 
+@shape
+def folders() -> pd.DataFrame:
+    """A file a day, in order of their names; in each the rows stand in order of (user, time)."""
+    return files(24, "sorted by key")
+
+
+def files(count: int, inside: str, *, seed: int = 27) -> pd.DataFrame:
+    """So many files of a day's records, one behind the other: the days rise, or fall where each file is "in order"."""
+    rng, found = np.random.default_rng(seed), []
+    for day in range(count):
+        day_ms = START + (count - day if inside == "in order" else day) * DAY
+        at = day_ms + np.sort(rng.integers(0, DAY, int(rng.integers(100, 400))))
+        frame = records([f"user {number:03}" for number in rng.integers(0, 40, len(at))], at)
+        found.append({"in order": frame, "newest first": frame[::-1], "shuffled": frame.sample(frac=1, random_state=1),
+                      "sorted by key": frame.sort_values(["user", "at"])}[inside])  # fmt: skip
+    return pd.concat(found, ignore_index=True)
+
+
 # ---- clocks and sources
+
+
+@shape
+def few_records_behind() -> pd.DataFrame:
+    """Two weeks in order; the clocks of 20 records of 3,700, here and there, were never set."""
+    user, at = visits(30, 14, seed=28)
+    rng = np.random.default_rng(28)
+    for row in rng.choice(len(at), 20, replace=False).tolist():
+        at[row] = int(rng.integers(0, 10 * HOUR))
+    return records(user, at)
 
 
 @shape

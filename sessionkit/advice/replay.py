@@ -18,7 +18,7 @@ from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
-from sessionkit.records.order import late_cause
+from sessionkit.records.order import late_causes
 from sessionkit.windows.contract import WindowKind
 
 
@@ -143,16 +143,16 @@ def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int
     has_grace = plan.windows is not None and plan.windows.is_ever_closed
     lag_ms = plan.with_windows(grace_ms=0)._complete_windows.close_lag_ms if has_grace else 0
     batch = replay.batch
-    cause = late_cause(batch, plan.source, lag_ms)
-    if cause is None:
-        return []
-    said = [cause.words(None, lag_ms)]
+    causes = late_causes(batch, plan.source, lag_ms)
+    said = [cause.words(None, lag_ms) for cause in causes]
+    left_out = [cause.to_leave_out for cause in causes if cause.late and cause.to_leave_out is not None]
     if grace_ms_of is None:
         return said
-    if cause.is_order:
+    if any(cause.is_order for cause in causes):
         said.append("Sorted by time, no record is late, and a grace of 0 s is enough.")
-    elif cause.to_leave_out is not None:
-        rest = Replay(batch.take(np.delete(np.arange(len(batch)), cause.to_leave_out)))
-        left_out = "that record" if len(cause.to_leave_out) == 1 else "those records"
-        said.append(f"Without {left_out}, a grace of {show_duration(enough_ms(grace_ms_of(rest)))} is enough.")
+    elif left_out:
+        rows = np.concatenate(left_out)
+        rest = Replay(batch.take(np.delete(np.arange(len(batch)), rows)))
+        those = "that record" if len(rows) == 1 else "those records"
+        said.append(f"Without {those}, a grace of {show_duration(enough_ms(grace_ms_of(rest)))} is enough.")
     return said

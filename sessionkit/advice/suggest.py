@@ -18,6 +18,7 @@ from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.time_statistics import usual_span
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import decades
@@ -165,7 +166,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
 def pauses_of(batch: RecordBatch) -> Longs:
     """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
     order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
-    order = order[batch.usable[order]]
+    first_ms, last_ms = usual_span(batch.timestamp_ms[batch.usable])  # a clock that is far off makes no pause
+    order = order[(batch.usable & (batch.timestamp_ms >= first_ms) & (batch.timestamp_ms <= last_ms))[order]]
     key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
     pauses: Longs = np.diff(times)[same]

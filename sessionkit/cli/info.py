@@ -47,11 +47,13 @@ def info(
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
     gap, why = _gap(table, found)
-    cause, lag = _cause(table, found, gap)
-    causes = [with_options(cause.words(None, lag))] if cause else []
-    print(*_order(table, found), *causes, *_without_time(file, found, form), sep="\n")
+    causes, lag = _causes(table, found, gap)
+    whys = [with_options(cause.words(None, lag)) for cause in causes]
+    print(*_order(table, found), *whys, *_without_time(file, found, form), sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
-    places = found.places | ({"offset": None, "sort": True} if cause and cause.is_order else {})  # by time
+    places = found.places | (
+        {"offset": None, "sort": True} if any(cause.is_order for cause in causes) else {}
+    )  # by time
     named = [word for name in ("partition", "offset") if places.get(name) for word in (f"--{name}", places[name])]
     words = [*named, "--gap", gap, *(["--sort"] if places.get("sort") else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
@@ -155,20 +157,20 @@ def _zone_beside(table: pa.Table, time: Column) -> tuple[str | None, list[str]]:
     return None, [f"{beside} holds the zone of {time.name}, which changes: join them first, in pandas: {way}"]
 
 
-def _cause(table: pa.Table, found: FileColumns, gap: str) -> tuple[Cause | None, int]:
+def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause], int]:
     """Why many of the rows lie behind those before them by more than a gap, as in a report, or at all; by what."""
     from sessionkit.advice.replay import Replay
     from sessionkit.base.durations import duration_ms
-    from sessionkit.records.order import late_cause
+    from sessionkit.records.order import late_causes
 
     if found.time is None or found.key is None:
-        return None, 0
+        return [], 0
     plan, lags = _plan(table, found), (duration_ms(gap, "gap"), 0)
     try:
         batch = Replay.of(plan, table).batch
     except SessionkitError:
-        return None, 0
-    return next(((why, lag) for lag in lags if (why := late_cause(batch, plan.source, lag))), (None, 0))
+        return [], 0
+    return next(((whys, lag) for lag in lags if (whys := late_causes(batch, plan.source, lag))), ([], 0))
 
 
 def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:

@@ -15,20 +15,18 @@ from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
+from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, trend, trend_within, usual_span
 from sessionkit.records.time_text import YEAR_TURNS
 
 MANY = 0.01  # share of late records that is worth a remark
 MANY_LATE = 10  # late records after one that is far ahead: so many are worth a remark, too
-FEW = 0.01  # share of the records that can be ahead of all others one by one
 NAMED = 3  # of them
 NEIGHBOURS = 25  # on each side of a record that may be ahead
-SPREADS = 3  # as far ahead of them as this many times their own spread
-SAMPLE = 10_000  # rows in which a trend shows
 PARTS, FEWEST_IN_PARTS = 10, 1_000  # of the rows, each looked at by itself; fewer rows show no trend in a part
-LONG_BLOCK = 20  # late records on average in each of several histories
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
 SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
+NO_ORDER = "the rows stand in no order of time"
 TIES = " Rows of one time stay newest first, unless all rows are turned round before, as by df[::-1] in pandas."
 WITHOUT_OFFSET = ", without offset=,"
 SOURCES = (
@@ -48,9 +46,12 @@ class Cause(NamedTuple):
     to_leave_out: Rows | None = None  # of the batch: records that are ahead
     late: int = 0  # records that are behind stream time by more than was asked for
     records: int = 0
+    is_behind: bool = False  # it is about records far before all others alone, late or not
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
+        if not self.late:
+            return f"{self.why[:1].upper()}{self.why[1:]}. {self.way}"
         behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
         count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
         return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}".rstrip()
@@ -66,6 +67,11 @@ class _Stream(NamedTuple):
     keys: npt.NDArray[np.int32]
     late: Flags
     lag_ms: int
+
+    @property
+    def sort(self) -> str:
+        """The advice to sort the rows."""
+        return SORT.format("" if self.source.offset is None else WITHOUT_OFFSET)
 
     @property
     def late_count(self) -> int:
@@ -109,15 +115,14 @@ def order_remarks(
 
     `before_ms` is the stream time of each partition before the run, where a store knows it.
     """
-    if dropped < MANY_LATE:
-        return []
-    is_many = bool(dropped >= MANY * np.count_nonzero(batch.usable))
-    cause = (_read_before(batch, lag_ms, before_ms) if is_many else None) or late_cause(
-        batch, source, lag_ms, is_many=is_many
-    )
-    if cause is not None and cause.way in batch.remarks:
-        cause = cause._replace(way="")
-    return [] if cause is None else [cause.words(dropped, lag_ms)]
+    is_many = bool(dropped >= max(MANY_LATE, MANY * np.count_nonzero(batch.usable)))
+    before = _read_before(batch, lag_ms, before_ms) if is_many else None
+    if before is None and dropped >= MANY_LATE:
+        causes = late_causes(batch, source, lag_ms, is_many)
+    else:
+        causes = [*filter(None, (before, far_behind(batch, lag_ms)))]
+    causes = [cause._replace(way="") if cause.way in batch.remarks else cause for cause in causes]
+    return [cause.words(cause.late if cause.is_behind else dropped, lag_ms) for cause in causes]
 
 
 def _read_before(batch: RecordBatch, lag_ms: int, before_ms: Longs | None) -> Cause | None:
@@ -130,10 +135,17 @@ def _read_before(batch: RecordBatch, lag_ms: int, before_ms: Longs | None) -> Ca
     reached = int(before_ms.max())
     when = f"{show_time(reached, batch.timezone)} ({batch.timezone})" if reached >= SHORT_HISTORY_MS else "a later time"
     way = "If it has read these records already, offset= in group_by_key names the column by which it skips them."
-    return Cause(f"the store had come to {when} before this run", way, records=len(rows))
+    return Cause(f"the store had come to {when} before this run", way, late=len(rows), records=len(rows))
 
 
-def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool = True) -> Cause | None:
+def late_causes(batch: RecordBatch, source: Source, lag_ms: int, is_many: bool = True) -> list[Cause]:
+    """Why so many records are late by more than `lag_ms`; and the few that lie far before all others, late or not."""
+    cause, behind = _late_cause(batch, source, lag_ms, is_many=is_many), far_behind(batch, lag_ms)
+    is_all = cause is not None and behind is not None and cause.late == behind.late
+    return [*filter(None, (None if is_all else cause, behind))]
+
+
+def _late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool) -> Cause | None:
     """Why so many records are behind stream time by more than `lag_ms`; None if they are not, or for no such reason.
 
     Looked for in the partition that has most of them. Records that are late for reasons of their own are no cause:
@@ -149,12 +161,34 @@ def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool
         return None
     of = partition == np.bincount(partition[late]).argmax()
     stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
-    causes = (_out_of_order, _ahead, _sources, _two_clocks) if is_many else (_ahead,)
+    causes = (_out_of_order, _ahead, _sources, _two_clocks, _in_no_order) if is_many else (_ahead,)
     found = next((cause for look in causes if (cause := look(stream)) is not None), None)
     return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows))
 
 
-# ---- records that are ahead
+# ---- records far before all others, and ahead of those around them
+
+
+def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
+    """The few records that lie before nearly all others by several times the span of these, late or not."""
+    rows = np.flatnonzero(batch.usable)
+    times = batch.timestamp_ms[rows]
+    first_ms, _ = usual_span(times)
+    behind = np.flatnonzero(times < first_ms)
+    if not len(behind) or batch.chosen_from is not None:
+        return None
+    late = int(np.count_nonzero(_are_late(times, lag_ms, batch.partition[rows], len(batch.partitions))[behind]))
+    between_ms = first_ms - int(times[behind].max())
+    if not late and (len(behind) < MANY_LATE or between_ms < SPREADS * int(np.ptp(times[behind]))):
+        return None  # a history that begins slowly
+    name, by = record_name(batch, int(rows[behind[0]])), about(first_ms - int(np.median(times[behind])))
+    if len(behind) == 1:
+        why, way = f"{name} lies {by} before all others", "Leave it out, or correct its time"
+    else:
+        why = f"{len(behind):,} records lie some {by} before all others, the first of them {name}"
+        way = "Leave them out, or correct their times"
+    way += "." if late else ", if a clock was not set: tables and pictures stretch back to there."
+    return Cause(why, way, to_leave_out=rows[behind], late=late, records=len(rows), is_behind=True)
 
 
 def _ahead(stream: _Stream) -> Cause | None:
@@ -163,7 +197,7 @@ def _ahead(stream: _Stream) -> Cause | None:
     rest = np.delete(stream.times, ahead)
     cured = stream.late_count - stream.late_without(ahead)
     enough = min(stream.late_count / 2, MANY * len(ahead) * len(stream.times))  # each costs many records
-    if not len(ahead) or cured < max(enough, MANY_LATE):
+    if not len(ahead) or cured < max(enough, MANY_LATE) or 2 * (stream.late_count - cured) > len(stream.times):
         return None
     places = np.minimum(ahead - np.arange(len(ahead)), len(rest) - 1)
     by_ms = stream.times[ahead] - np.median(rest[_around(places, len(rest))], axis=1).astype(np.int64)
@@ -221,11 +255,14 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     """Rows that stand newest first, key by key, history by history, or in no order, or whose texts have no year."""
     if turns := next((each for each in stream.batch.remarks if YEAR_TURNS in each), None):
         return Cause(YEAR_TURNS, turns)
-    way = SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET)
-    steps, trend = np.diff(stream.times), _trend(stream.times)
+    way = stream.sort
+    steps, rise = np.diff(stream.times), trend(stream.times)
     back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
-    if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):
-        why, way = "the newest row stands first", way + (TIES if np.any(steps == 0) else "")
+    ties = TIES if np.any(steps == 0) else ""
+    if (back > forward and rise < -0.5) or (back > 3 * forward and rise < 0.5):
+        why, way = "the newest row stands first", way + ties
+    elif back > 3 * forward and 2 * stream.late_count > len(stream.times):
+        why, way = "the newest row stands first in each of several stretches", way + ties
     elif _stands_key_by_key(stream):
         keys = np.count_nonzero(np.bincount(stream.keys))
         by = shorten(", ".join(stream.source.keys))
@@ -235,8 +272,8 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         name, by = record_name(stream.batch, int(stream.rows[first])), about(-int(steps[first - 1]))
         times = "once" if len(blocks) == 1 else f"{len(blocks):,} times"
         why = f"histories stand one behind the other: the rows go back in time {times}, first by {by} at {name}"
-    elif abs(trend) < 0.2 and 2 * stream.late_count > len(stream.times):
-        why = "the rows stand in no order of time"
+    elif abs(rise) < 0.2 and 2 * stream.late_count > len(stream.times):
+        why = NO_ORDER
     elif len(stream.times) >= FEWEST_IN_PARTS and (at := _shuffled_from(stream)) is not None:
         why = f"a stretch of rows in no order of time begins at {record_name(stream.batch, int(stream.rows[at]))}"
     else:
@@ -244,11 +281,11 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     return Cause(why, way, is_order=True)
 
 
-def _trend(times: Longs) -> float:
-    """From -1 (times fall from row to row) to 1 (they rise), by ranks, in a sample."""
-    some = times[np.linspace(0, len(times) - 1, min(len(times), SAMPLE)).astype(np.intp)]
-    ranks = np.argsort(np.argsort(some, kind="stable"), kind="stable")
-    return float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
+def _in_no_order(stream: _Stream) -> Cause | None:
+    """Rows of which most are late, and whose time hardly goes on: no delay does that."""
+    is_weak = trend(stream.times) < 0.7 or trend_within(stream.times) < 0.5
+    is_none = is_weak and 2 * stream.late_count > len(stream.times)
+    return Cause(NO_ORDER, stream.sort, is_order=True) if is_none else None
 
 
 def _shuffled_from(stream: _Stream) -> int | None:
@@ -257,7 +294,7 @@ def _shuffled_from(stream: _Stream) -> int | None:
     parts = np.array_split(some, PARTS)
     steps = [np.diff(stream.times[part]) for part in parts]
     is_back = [np.mean(each < -stream.lag_ms) > 0.25 for each in steps]
-    at = next((n for n in range(PARTS) if is_back[n] and abs(_trend(stream.times[parts[n]])) < 0.2), None)
+    at = next((n for n in range(PARTS) if is_back[n] and abs(trend(stream.times[parts[n]])) < 0.2), None)
     far = 0 if at is None else np.median(np.abs(steps[at])) / 4
     if at is None or min(np.mean(each < -far) for each in steps) > 0.05:
         return None
@@ -277,7 +314,7 @@ def _stands_key_by_key(stream: _Stream) -> bool:
     spans = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
     of_key, behind = np.repeat(spans, np.diff(starts, append=len(times))), np.maximum.accumulate(times) - times
     # short keys that come in order of time, of which some are late as a whole, are a stream
-    return _trend(times[starts]) < 0.9 or bool(np.median(of_key[late]) >= np.median(behind[late]))
+    return trend(times[starts]) < 0.9 or bool(np.median(of_key[late]) >= np.median(behind[late]))
 
 
 def _histories(stream: _Stream) -> list[int]:
@@ -300,7 +337,7 @@ def _histories(stream: _Stream) -> list[int]:
     span = np.maximum.reduceat(times, first) - np.minimum.reduceat(times, first)
     several = np.maximum.reduceat(keys, first) != np.minimum.reduceat(keys, first)  # one key: it was offline
     is_long = (span >= int(np.ptp(stream.times)) // 4) | (10 * stream.late_count >= 3 * len(late))
-    is_history = is_long & (several | (len(stream.batch.keys) == 1))
+    is_history = is_long & (several | (len(stream.batch.keys) == 1) | (2 * stream.late_count > len(late)))
     if 2 * np.diff(first, append=len(times))[is_history].sum() < stream.late_count:
         return []
     return np.flatnonzero(late)[first][is_history].tolist()
@@ -327,6 +364,10 @@ def _sources(stream: _Stream) -> Cause | None:
         return Cause(why, way, to_leave_out=stream.rows[~others])
     if 10 * stream.late_within(keys, len(stream.batch.keys)) > stream.late_count:
         return None
+    of_late, behind_ms = keys[late], (newest - times)[late]
+    usual = (np.bincount(of_late, behind_ms) / np.maximum(np.bincount(of_late), 1))[of_late]
+    if 4 * np.abs(behind_ms - usual).sum() > usual.sum():
+        return None  # a source lies behind by much the same time
     first, last = np.zeros(len(size), np.intp), np.zeros(len(size), np.intp)
     last[keys], first[keys[::-1]] = np.arange(count), np.arange(count)[::-1]
     lost = np.bincount(keys[late], minlength=len(size))
