@@ -196,11 +196,9 @@ def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact
             values = [json.dumps(_plain(value)) if isinstance(value, dict | list) else value for value in values]
         if is_free or types & {dict, list}:  # which are refused as text, too
             return _column(content, name, values, {name: pa.string()}, exact)
-        words = sorted({value for value in values if isinstance(value, str)})
+        words = sorted({value for value in values if type(value) is str})
         want = "" if bool in types else way_of_marks(words, name)
-        want += (
-            f'{", or " if want else ""}types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
-        )
+        want += f'{", or " if want else ""}types={{{literal(name)}: "string"}} in group_by_key reads all as text'
         firsts = [next(value for value in values if type(value) is kind) for kind in sorted(types, key=str)]
         got = " and ".join(shorten(json.dumps(_plain(each))) for each in firsts)
         what = f"column {shown} of {shorten(content.name)} holds values of several types"
