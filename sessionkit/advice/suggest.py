@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -84,12 +85,13 @@ class GapSuggestion(Pictured):
     pauses: int
     curve: tuple[Floats, Longs]  # log10 of a pause in ms; how many are so long
     keys: str
+    remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:
             found = f"{plural(self.pauses, 'pause')} between records of one key"
-            return [f"unsure: {found}: too few to judge (at least {FEWEST_PAUSES})."]
+            return [f"unsure: {found}: too few to judge (at least {FEWEST_PAUSES}).", *self.remarks]
         said, by = [], f"by {self.keys}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
         chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
@@ -114,7 +116,7 @@ class GapSuggestion(Pictured):
         if self.burst_ms is not None:
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
-        return said
+        return [*said, *self.remarks]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """The pauses over a logarithm of time, with the valleys."""
@@ -137,7 +139,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         5
     """
     plan, data = plan_and_data(plan, data, "suggest_gap")
-    pauses = pauses_of(read_records(data, plan.source, ()))
+    batch = read_records(data, plan.source, ())
+    pauses = pauses_of(batch)
     keys = ", ".join(plan.source.keys)
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
@@ -160,6 +163,7 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         pauses=len(pauses),
         curve=(logs, found),
         keys=keys,
+        remarks=batch.remarks,
     )
 
 
@@ -261,7 +265,7 @@ class GraceSuggestion(Pictured):
     curve: tuple[Longs, Floats]  # graces that were tried, and the share that they keep
     apart: int = 0  # sessions that are kept and stay apart from another within reach, as that had closed too early
     joining_grace_ms: int | None = None  # a grace under which none does
-    remarks: tuple[str, ...] = ()  # why so many records are behind stream time, where a cause is found
+    remarks: tuple[str, ...] = ()  # on how they were read; why so many are behind stream time, if a cause is found
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
@@ -327,12 +331,13 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         apart=apart,
         joining_grace_ms=joining_ms,
         curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
-        remarks=tuple(order_advice(plan, replay, lambda cured: _smallest_grace_ms(plan, cured, keep, {}))),
+        remarks=(*replay.batch.remarks, *order_advice(plan, replay, partial(_smallest_grace_ms, plan, keep=keep))),
     )
 
 
-def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int, float]) -> int:
+def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int, float] | None = None) -> int:
     """The smallest grace that keeps this share; `tried` gets what each that was tried keeps."""
+    tried = {} if tried is None else tried
     low, high = -1, 0
     while _share(plan, replay, high, tried) < keep and high < MAX_DURATION_MS // 4:
         low, high = high, max(2 * high, 1_000)

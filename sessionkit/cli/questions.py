@@ -87,14 +87,15 @@ def suggest(reading: of.Reading, gap: OptionalGap = None, keep: Keep = 0.999) ->
     opened = open_file(reading)
     say(*opened.remarks)
     suggested = suggest_gap(opened.plan, opened.table)
-    print(*suggested.words(), sep="\n")
+    print(*map(with_options, suggested.words()), sep="\n")
     chosen = gap or (None if suggested.gap_ms is None else duration_code(suggested.gap_ms))
     if chosen is None:
         causes = order_advice(opened.plan, Replay.of(opened.plan, opened.table))
         print("--gap 30m, or another, would also suggest a grace.", *map(with_options, causes), sep="\n")
         return
     plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=chosen, grace="0s")).count()
-    print(*map(with_options, suggest_grace(plan, opened.table, keep=keep).words()), sep="\n")
+    said = suggest_grace(plan, opened.table, keep=keep).words()
+    print(*(with_options(each) for each in said if each not in suggested.remarks), sep="\n")
 
 
 # ---- a deployment

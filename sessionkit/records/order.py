@@ -374,9 +374,11 @@ def _sources(stream: _Stream) -> Cause | None:
     behind = (size >= FEWEST_OF_A_KEY) & (5 * lost >= 3 * size) & (2 * (last - first) >= count)
     if 5 * lost[behind].sum() < 4 * stream.late_count:
         return None
-    why = f"sources are mixed in one stream: each key is in order, but {np.count_nonzero(behind):,} of "
-    why += f"{plural(int(np.count_nonzero(size)), 'key')} lie some {by} behind the others"
-    return Cause(why, SOURCES)
+    few = ", ".join(shorten(stream.batch.keys[code].as_py()) for code in np.flatnonzero(behind)[:NAMED].tolist())
+    number = np.count_nonzero(behind)
+    why = f"sources are mixed in one stream: each key is in order, but {number:,} of "
+    why += f"{plural(int(np.count_nonzero(size)), 'key')} ({few}{', …' if number > NAMED else ''}) "
+    return Cause(f"{why}{'lies' if number == 1 else 'lie'} some {by} behind the others", SOURCES)
 
 
 def _two_clocks(stream: _Stream) -> Cause | None:

@@ -204,7 +204,9 @@ def test_records_without_a_key_or_a_time_are_told() -> None:
     data.loc[:99, "user"], data.loc[50:51, "at"] = None, pd.NaT
     keyless = "98 of 6,000 records have no key ('user') and are in no window."
     timeless = "2 of 6,000 records have no usable time ('at') and are in no window."
-    assert plan_of_shape(on_bad_time="drop").run(data).remarks() == [keyless, timeless]
+    plan = plan_of_shape(on_bad_time="drop")
+    assert plan.run(data).remarks() == [keyless, timeless]
+    assert sk.suggest_gap(plan, data).words()[-2:] == sk.suggest_grace(plan, data).words()[-2:] == [keyless, timeless]
     with pytest.warns(UserWarning) as warned:
         sk.sessionize(data, by="user", at="at", gap="30m", on_bad_time="drop")
     assert [str(each.message) for each in warned] == [keyless, timeless]
