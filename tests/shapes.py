@@ -28,7 +28,7 @@ CAUSES = {
     "rare_clock_ahead": "records of key device 4 lie some 1 d ahead of those around them",
     "sources_mixed": "are mixed in one stream", "servers_mixed": "seem to be mixed in one stream",
     "shuffled": "rows stand in no order of time", "robot_first": "the 201 keys stand one after another",
-    "folders": "rows stand in no order of time", "few_records_behind": "before all others, the first of them record ",
+    "folders": "rows stand in no order of time", "few_records_behind": "before all others: record ",
     "one_part_shuffled": "a stretch of rows in no order of time begins at record ",
 }  # fmt: skip
 HONEST = (

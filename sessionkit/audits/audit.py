@@ -35,8 +35,7 @@ from sessionkit.audits.verdicts import (
 from sessionkit.audits.words import audit_words
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import show_duration
-from sessionkit.base.process import say_of_many, without_collections
+from sessionkit.base.process import without_collections
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
@@ -345,7 +344,6 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        say_of_many(len(batch), f"replays {len(batch):,} records with a retention of {show_duration(retention_ms)} …")
         store = forgetting_store(plan._complete_windows, plan._strategy, retention_ms, part_of=part_of, **rules)
         run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer

@@ -24,17 +24,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def say_of_many(records: int, sentence: str) -> None:
-    """Says on stderr how far a long computation is, if these are many records."""
-    if records > MANY_RECORDS:
-        print(f"sessionkit {sentence}", file=sys.stderr, flush=True)
-
-
 def one_by_one(records: int) -> Iterator[int]:
-    """The places of the records, 0 and up; of many it says how far it is."""
+    """The places of the records, 0 and up; of many records it says on stderr how far it is."""
     for done in range(0, records, MANY_RECORDS):
-        if done:
-            say_of_many(records, f"has replayed {done:,} of {records:,} records …")
+        if records > MANY_RECORDS:
+            print(f"sessionkit replays records: {done:,} of {records:,} are done …", file=sys.stderr, flush=True)
         yield from range(done, min(done + MANY_RECORDS, records))
 
 

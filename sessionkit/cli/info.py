@@ -51,9 +51,8 @@ def info(
     whys = [with_options(cause.words(None, lag)) for cause in causes]
     print(*_order(table, found), *whys, *_without_time(file, found, form), sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
-    places = found.places | (
-        {"offset": None, "sort": True} if any(cause.is_order for cause in causes) else {}
-    )  # by time
+    is_order = any(cause.is_order for cause in causes)
+    places = found.places | ({"offset": None, "sort": True} if is_order else {})  # by time
     named = [word for name in ("partition", "offset") if places.get(name) for word in (f"--{name}", places[name])]
     words = [*named, "--gap", gap, *(["--sort"] if places.get("sort") else [])]
     print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")

@@ -15,7 +15,7 @@ from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
-from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, trend, trend_within, usual_span
+from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, trend, usual_span
 from sessionkit.records.time_text import YEAR_TURNS
 
 MANY = 0.01  # share of late records that is worth a remark
@@ -182,11 +182,9 @@ def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     if not late and (len(behind) < MANY_LATE or between_ms < SPREADS * int(np.ptp(times[behind]))):
         return None  # a history that begins slowly
     name, by = record_name(batch, int(rows[behind[0]])), about(first_ms - int(np.median(times[behind])))
-    if len(behind) == 1:
-        why, way = f"{name} lies {by} before all others", "Leave it out, or correct its time"
-    else:
-        why = f"{len(behind):,} records lie some {by} before all others, the first of them {name}"
-        way = "Leave them out, or correct their times"
+    why = f"{plural(len(behind), 'record lies', 'records lie')} some {by} before all others: {name}"
+    why += f" and {len(behind) - 1:,} more" if len(behind) > 1 else ""
+    way = "Leave it out, or correct its time" if len(behind) == 1 else "Leave them out, or correct their times"
     way += "." if late else ", if a clock was not set: tables and pictures stretch back to there."
     return Cause(why, way, to_leave_out=rows[behind], late=late, records=len(rows), is_behind=True)
 
@@ -283,8 +281,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
 
 def _in_no_order(stream: _Stream) -> Cause | None:
     """Rows of which most are late, and whose time hardly goes on: no delay does that."""
-    is_weak = trend(stream.times) < 0.7 or trend_within(stream.times) < 0.5
-    is_none = is_weak and 2 * stream.late_count > len(stream.times)
+    is_none = trend(stream.times, within=True) < 0.7 and 2 * stream.late_count > len(stream.times)
     return Cause(NO_ORDER, stream.sort, is_order=True) if is_none else None
 
 
