@@ -19,6 +19,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, InvalidArgument, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.time_statistics import usual_span
 from sessionkit.trace.loops import first_passing, grouped
 from sessionkit.trace.slots import Slots
 
@@ -115,6 +116,11 @@ class Trace:
     def is_standing(self) -> Flags:
         """True for each window that was neither absorbed, nor closed before the run."""
         return (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
+
+    @cached_property
+    def usual_ms(self) -> tuple[int, int]:
+        """The span of event time in which nearly all records lie: see `usual_span`."""
+        return usual_span(self.batch.timestamp_ms[self.decision <= LATE])
 
     @cached_property
     def stream_time_ms(self) -> Longs:

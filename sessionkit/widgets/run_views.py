@@ -150,6 +150,8 @@ class LanesView:
         show, left_out, notes = scene.axis.show, len(run.trace.keys) - len(keys), []
         if board.is_part:
             notes.append(f"shown: {show(board.first_ms)} to {show(board.last_ms)}")
+        if board.far_off:
+            notes.append(board.far_off)
         if left_out:
             notes.append(f"{plural(left_out, 'more key')} not shown")
         title = html.unescape(lanes_title(scene))

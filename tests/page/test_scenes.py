@@ -16,6 +16,8 @@ from tests.optional import Page as Tab
 from tests.page.scenes import as_drawn, drawing
 from tests.page.streams import PARTITIONS, drawn
 from tests.pictures.shapes import SHAPES
+from tests.shapes import SHAPES as FRAMES
+from tests.shapes import plan_of_shape
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at' read as ms:UserWarning")]
 
@@ -133,6 +135,12 @@ def test_other_shapes_of_data_are_drawn_and_explained_alike(tab: Tab, name: str,
     counts = np.bincount(run.trace.batch.key)
     keys = [run.trace.keys.index(run.most_eventful_key()).as_py(), int(np.argmax(counts)), int(np.argmin(counts))]
     assert_drawn_alike(tab, run, [(key, 0) for key in dict.fromkeys(keys)])
+
+
+@pytest.mark.parametrize("name", ["few_records_behind", "few_records_ahead"])
+def test_records_of_clocks_that_were_never_set_are_drawn_alike(tab: Tab, name: str) -> None:
+    """The first span is that of nearly all records, on the page as in the package."""
+    assert_drawn_alike(tab, plan_of_shape("1h").run(FRAMES[name]()), [(0, 0)])
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -141,6 +141,8 @@ def _left_out(scene: Lanes) -> list[str]:
         end_ms = board.last_ms + ((board.last_ms + 1) % MINUTE == 0)  # a whole minute is said as such
         span = f"{scene.axis.show(board.first_ms)} to {scene.axis.show(end_ms)}"
         notes += [f"shown: {span}{why} ({', '.join(scene.counted(board))})", "start=, end= show others"]
+    if board.far_off:
+        notes.append(board.far_off)
     if board.sort is not None and len(board.lanes) > 1:
         notes.append(_ORDERS[board.sort] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})

@@ -13,7 +13,7 @@ from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import DAY, HOUR, INT64_MAX, MINUTE, SECOND
 from sessionkit.base.moments import clock_changes
-from sessionkit.base.text import one_of
+from sessionkit.base.text import one_of, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
@@ -102,8 +102,9 @@ class Board(Generic[T_co]):
 
     @cached_property
     def most_eventful(self) -> tuple[int, int]:
-        """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
-        first, last = self.extent
+        """The usual extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
+        (first, last), (low, high) = self.extent, self.trace.usual_ms
+        first, last = max(first, min(low, last)), min(last, max(high, first))
         board, trace = replace(self, first_ms=first, last_ms=last), self.trace
         readable, window_count = _ROOMY * len(self.lanes), len(self.all_windows)
         if window_count <= readable:
@@ -130,6 +131,15 @@ class Board(Generic[T_co]):
     def whole(self) -> Board[T_co]:
         """The board of these lanes over all times."""
         return replace(self, first_ms=0, last_ms=INT64_MAX)
+
+    @property
+    def far_off(self) -> str:
+        """How many records lie outside the usual span, if no more than that is shown; else no words."""
+        (first, last), times = self.trace.usual_ms, self.trace.batch.timestamp_ms
+        count = np.count_nonzero((self.trace.decision <= LATE) & ((times < first) | (times > last)))
+        if not count or self.first_ms < first or self.last_ms > last:
+            return ""
+        return f"{plural(count, 'record lies', 'records lie')} outside this span, far off the others"
 
     @cached_property
     def extent(self) -> tuple[int, int]:

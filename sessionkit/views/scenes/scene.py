@@ -217,6 +217,12 @@ class Lanes(Generic[T_co]):
         now = int(self.trace.last_stream_time_ms[partitions.pop()]) if len(partitions) == 1 else -1
         return now if now >= 0 else None
 
+    @property
+    def shown_clock_ms(self) -> int:
+        """Stream time, which is in the picture; 0 if there is none, or if a record that is far off has moved it."""
+        now = self.stream_time_ms or 0
+        return now if now <= self.trace.usual_ms[1] else 0
+
     @cached_property
     def open_windows(self) -> Longs:
         return self.board.windows[self.trace.closed_by[self.board.windows] < 0]

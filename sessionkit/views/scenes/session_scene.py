@@ -213,7 +213,7 @@ class SessionLanes(Lanes[SessionTrace]):
         if not board.more_before:
             low = min([low, *first_ms.tolist()])
         if not board.more_after:
-            high = max([high, *last_ms.tolist(), self.stream_time_ms or high])
+            high = max([high, *last_ms.tolist(), self.shown_clock_ms])
         room = max((high - low) // 28, 1)
         return low - room, high + room
 

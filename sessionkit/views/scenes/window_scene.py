@@ -243,7 +243,7 @@ class WindowLanes(Lanes[WindowTrace]):
         """The span; a little more, and the stream time, where it ends at the data's end."""
         low, high = self.board.first_ms, self.board.last_ms
         if not self.board.more_after:
-            high = max(high, self.stream_time_ms or high)
+            high = max(high, self.shown_clock_ms)
         room = max((high - low) // 28, 1)
         return low - room, high + room
 

@@ -56,6 +56,26 @@ function extentOf(records, done, lanes) {
   return low <= high ? [low, high] : [0, 0];
 }
 
+// The first and last of the times that do not lie far off all others, and how many do; as usual_span in
+// sessionkit/records/time_statistics.py has it.
+function usualSpan(records) {
+  if (records.usual) return records.usual;
+  const times = Float64Array.from(records.time).filter((_, i) => records.slot[i] !== NONE).sort();
+  const end = times.length - 1;
+  const few = Math.floor(0.01 * times.length);
+  let [low, high] = [0, end];
+  for (let i = 1; i <= few; i++) {
+    const rest = times[end - few] - times[i];
+    if (rest > 0 && times[i] - times[i - 1] > 3 * rest) low = i;
+  }
+  for (let i = end - 1; i >= end - few; i--) {
+    const rest = times[i] - times[few];
+    if (rest > 0 && times[i + 1] - times[i] > 3 * rest) high = i;
+  }
+  records.usual = { first: low ? times[low] : 0, last: high < end ? times[high] : Infinity, outside: low + end - high };
+  return records.usual;
+}
+
 // The lanes (slots, top first) over a span: windows, records, drops, and the two clocks.
 function lanesScene(records, lengths, done, lanes, first, last) {
   const height = new Map(lanes.map((slot, n) => [slot, lanes.length - 1 - n]));
@@ -90,7 +110,7 @@ function lanesRange(scene, moreBefore, moreAfter) {
       if (!moreAfter) high = Math.max(high, done.windows.end[window] + lengths.gap);
     }
   }
-  if (!moreAfter) high = Math.max(high, scene.streamTime ?? high);
+  if (!moreAfter && scene.streamTime <= usualSpan(scene.records).last) high = Math.max(high, scene.streamTime ?? high);
   const room = Math.max(floorDiv(high - low, 28), 1);
   return [low - room, high + room];
 }
@@ -151,9 +171,11 @@ const SPANS = [
   ...[1, 2, 7, 14, 28, 91, 364].map((count) => count * DAY),
 ];
 
-// The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues.
+// The usual extent where it can be read, else the day (or hour, …) with most drops, merges and rescues.
 function mostEventful(records, lengths, done, lanes, clock) {
-  const [first, last] = extentOf(records, done, lanes);
+  const usual = usualSpan(records);
+  let [first, last] = extentOf(records, done, lanes);
+  [first, last] = [Math.max(first, Math.min(usual.first, last)), Math.min(last, Math.max(usual.last, first))];
   const standing = done.windows.start.filter((_, window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).length;
   const readable = ROOMY_WINDOWS * lanes.length;
   if (standing <= readable) return [first, last];
@@ -165,7 +187,7 @@ function mostEventful(records, lengths, done, lanes, clock) {
   const late = lateForSome(done);
   const counts = new Map(); // of each cell: drops, merges, rescues, records
   for (let i = 0; i < records.count; i++) {
-    if (records.slot[i] === NONE) continue;
+    if (records.slot[i] === NONE || records.time[i] < first || records.time[i] > last) continue;
     const cell = cellOf(records.time[i]);
     if (!counts.has(cell)) counts.set(cell, [0, 0, 0, 0]);
     const count = counts.get(cell);

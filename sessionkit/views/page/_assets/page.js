@@ -251,8 +251,11 @@ class WhatIf {
     this.lanes.show(scene, lanesRange(scene, first > low, last < high), this.key, this.isPrinting);
     this.lanes.canvas.dataset.drawn = Number(this.lanes.canvas.dataset.drawn ?? 0) + 1;
     const more = this.everything.length - shown.length;
+    const usual = usualSpan(records);
+    const isNarrow = usual.outside && first >= usual.first && last <= usual.last;
     const words = [
       `${this.clock.about(Math.max(first, low))} to ${this.clock.about(Math.min(last, high))}: ${plural(scene.windows.length, this.noun)}, ${number(scene.drops.length)} dropped`,
+      ...(isNarrow ? [`${plural(usual.outside, "record lies", "records lie")} outside this span, far off the others`] : []),
       ...(more ? [`${plural(more, "more key")} not shown`] : []),
       ...(records.partitions > 1 && scene.streamTime === null ? ["several partitions, each with a stream time of its own: no close line is drawn"] : []),
       ...(this.data.zone ? [`times are in ${this.data.zone}`] : []),

@@ -15,6 +15,7 @@ from sessionkit.views.lanes.density import MOST_DRAWN
 from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
 from tests.headings import heading
 from tests.kinds import group_in_ms
+from tests.shapes import SHAPES, plan_of_shape
 from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
 
 SECOND, HOUR = 1_000, 3_600_000
@@ -181,3 +182,22 @@ def test_records_that_lie_over_each_other_have_no_rims(windows: Any, theme: Any)
     assert min(_rims(run.lanes(keys=["bob"], theme=theme))) > 0, "the few of one key stand apart"
     assert _rims(run.plane(key="ada", first=0, last=4_000, theme=theme)) == {0}
     assert min(_rims(run.plane(key="ada", theme=theme))) > 0
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("few_records_behind", "20 records lie outside this span, far off"),
+    ("few_records_ahead", "1 record lies outside this span, far off"),
+])  # fmt: skip
+def test_clocks_that_were_never_set_do_not_stretch_the_lanes(name: str, said: str) -> None:
+    """The lanes were 55 years wide, with all other records in one pixel."""
+    run = plan_of_shape("1h").run(SHAPES[name]())
+    scene = lane_scene(run.trace, run.plan._complete_windows)
+    low, high = scene.x_range_ms
+    assert high - low < 20 * 24 * HOUR and len(scene.board.records) > 1_000
+    assert said in " ".join(heading(run.lanes()).split())
+    board = sk.tune(plan_of_shape("1h"), SHAPES[name]())
+    board._view.value = "lanes"
+    board.set(grace="2h")
+    assert said in str(board.figures["lanes"])
+    whole = lane_scene(run.trace, run.plan._complete_windows, start=0)
+    assert whole.x_range_ms[1] - whole.x_range_ms[0] > 1_000 * 24 * HOUR and not whole.board.far_off
