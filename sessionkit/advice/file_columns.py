@@ -19,12 +19,21 @@ from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import format_for, formats_for, is_text_type, some_of, way_of_texts, without_word
+from sessionkit.records.time_text import (
+    OF_A_CLOCK,
+    format_for,
+    formats_for,
+    is_text_type,
+    some_of,
+    way_of_texts,
+    without_word,
+)  # fmt: skip
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    rf"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|{_BEGINS}(id|ip|name)$",
+    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|mbox|actor|addr|key|"
+    rf"{_BEGINS}(id|ip|name)$",
     re.I,
 )
 _OF_SOMEONE = re.compile(
@@ -33,8 +42,9 @@ _OF_SOMEONE = re.compile(
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
 _OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES})$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
-_OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
-_OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)(loaded|kafka|broker|(log)?append)", re.I)
+_OF_ARRIVAL = re.compile(
+    r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|(^|_)(loaded|kafka|broker|(log)?append)", re.I
+)
 _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
@@ -92,7 +102,7 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     for at, rest in enumerate(columns[1:]):
         are_days = columns[at].has_only_days and not rest.is_clock
         texts = _texts(_decoded(table[rest.name])) if are_days else []
-        if texts and all(map(_OF_A_CLOCK.match, texts)):
+        if texts and all(map(OF_A_CLOCK.match, texts)):
             why = f"days; the texts in {rest.name} begin with the time of day"
             columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     numbers = {name.lower(): at for at, name in enumerate(table.column_names) if pa.types.is_integer(table[name].type)}
@@ -141,7 +151,8 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
     is_arrival, is_named = (each.search(column.name) is not None for each in (_OF_ARRIVAL, _OF_A_TIME))
     is_local = column.type.startswith("timestamp") and "tz=" not in column.type  # an hour may be shown twice
     doubt = 2 * is_local if column.unit is None else 1 if is_named else 3
-    return (is_arrival, column.has_only_days, doubt, column.missing, column.steps_back)
+    forward = 0 if column.times_ms is None else int(np.count_nonzero(np.diff(column.times_ms) > 0))  # the newest first
+    return (is_arrival, column.has_only_days, doubt, column.missing, min(column.steps_back, forward))
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -160,7 +171,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     of_texts = way_of_texts(texts, name) if is_text else ""
     if of_texts.startswith("number"):
         return dataclasses.replace(plain, why=f"times in two forms, once pandas has read both: {of_texts}")
-    if pa.types.is_time(kind) or (is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, texts))):
+    if pa.types.is_time(kind) or (is_text and OF_A_CLOCK.fullmatch(first) and all(map(OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
     if of_texts.startswith("unit="):

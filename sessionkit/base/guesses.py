@@ -43,7 +43,7 @@ OF_THE_PACKAGE = {
     "group_by_key": "groupby group_by groupByKey GroupBy KStream StreamsBuilder",
     "mean": "avg average",
     "aggregation": "agg std var variance median quantile",
-    "collect": "collect_list collect_set unique",
+    "collect": "collect_list collect_set unique top nlargest",
     "open_store": "Stores MemoryStore RocksDBStore store",
     "load_sample": "load_data sample example",
     "sweep": "grid grid_search",
@@ -66,6 +66,9 @@ NEEDLESS = {  # why there is no such one
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 _DISTINCT = 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set(pages)))'
+_WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
+_ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
+_OWN = "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
     "JoinWindows": "sessionkit aggregates one stream, and joins none",
@@ -82,6 +85,8 @@ WITHOUT_COUNTERPART = {
     "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
     **dict.fromkeys(("read_csv", "read_parquet", "read_json", "read"), 'plan.run("clicks.csv") reads files itself'),
     **dict.fromkeys(("distinct", "count_distinct", "countDistinct", "nunique", "n_unique"), _DISTINCT),
+    **dict.fromkeys(("count_where", "count_if", "countIf", "sum_if"), _WHERE),
+    **dict.fromkeys(("with_source", "with_timestamp", "with_key", "with_keys"), _ANEW),
     **dict.fromkeys(("Duration", "timedelta"), 'lengths are written as text, such as "30m"'),
 }
 
@@ -109,7 +114,7 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
         kind = owner if hasattr(owner, "__path__") else type(owner)
         want = f"{shown}.{near[0]}{_first_line(kind, near[0])}"
     else:
-        want = f"dir({shown}) lists the names"
+        want = _OWN if shown == "sk" else f"dir({shown}) lists the names"
     return UnknownName(problem(f"{shown} has no such name", name, want))
 
 

@@ -218,6 +218,9 @@ _WRITTEN_NUMBER = re.compile(
 )
 
 
+_WRITTEN_LENGTH = re.compile(r"P(\d+D)?(T(\d+H)?(\d+M)?([\d.]+S)?)?|\d+:\d\d:\d\d(\.\d+)?")
+
+
 def way_to_number(texts: Sequence[str], name: str) -> str:
     """How numbers are read that people wrote as these texts of a column; "" for plain ones, or if the first is none.
 
@@ -227,6 +230,8 @@ def way_to_number(texts: Sequence[str], name: str) -> str:
         >>> print(way_to_number(["34,56", "1.234,56"], "price"))
         df['price'] = df['price'].str.replace(".", "").str.replace(",", ".").astype(float) makes a number of it
     """
+    if texts and all(map(_WRITTEN_LENGTH.fullmatch, texts)):
+        return f"df[{name!r}] = pandas.to_timedelta(df[{name!r}]).dt.total_seconds() makes seconds of it"
     found = [each for text in texts if (each := _WRITTEN_NUMBER.fullmatch(text))]
     points = {part[0] for each in found if (part := each["rest"] or each["tail"])}
     marked = [each for each in found if each["mark"]]

@@ -177,7 +177,7 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import PARTED_BY, names_of, separator_of, way_of_a_log
     from sessionkit.records.inputs.pandas_columns import parted_name
-    from sessionkit.records.times import with_day
+    from sessionkit.records.time_text import with_day
 
     day = found.time or next((each for each in found.columns if each.has_only_days), None)
     clock = next((each.name for each in found.columns if each.is_clock), None)

@@ -58,6 +58,7 @@ _WITH_WEEKDAY = {
 }
 _MAIL = re.compile(r"\s*(\w{3}, *)?\d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d(:\d\d)? ([+-]\d{4}|[A-Z]{1,4})( \(.*\))?\s*")
 _SINCE_1970 = re.compile(r"(?:[6-9]\d{8}|[1-3]\d{9})((?:\d{3}){0,3})(\.\d+)?")  # from 1990 on, in any unit
+OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
@@ -256,6 +257,8 @@ def format_for(*texts: str) -> str:
 
 def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
     """How times since 1970, some as ISO 8601, or dates of mails are read, with "-" and the like; "" for others."""
+    if texts and all(map(OF_A_CLOCK.fullmatch, texts)):
+        return f"the day as well: {with_day('at', 'day', name)}"
     if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
         made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
         return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
@@ -275,6 +278,11 @@ def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
     numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant
     scaled = f"({numbers} * 1000)" if meant == "s" else numbers
     return f"df[{name!r}] = {scaled}.round().astype('Int64'), with unit=\"{kept}\""
+
+
+def with_day(name: str, day: str, clock: str) -> str:
+    """The line of pandas that makes one column of a day and a time of day."""
+    return f"df[{name!r}] = df[{day!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
 
 
 def formats_for(first: str, *others: str) -> list[str]:

@@ -21,7 +21,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, err
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
-from sessionkit.records.time_text import formats_for, is_text_type, of_text
+from sessionkit.records.time_text import formats_for, is_text_type, of_text, with_day
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
@@ -191,11 +191,6 @@ def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
         raise UnsupportedData(problem(f"column {name!r} has times with and without a zone", got, want))
 
 
-def with_day(name: str, day: str, clock: str) -> str:
-    """The line of pandas that makes one column of a day and a time of day."""
-    return f"df[{name!r}] = df[{day!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
-
-
 def without_fraction(column: pa.ChunkedArray, name: str, unit: str | None) -> str:
     """The line of pandas that makes whole numbers of times in this unit, and keeps the milliseconds of seconds.
 
@@ -246,6 +241,10 @@ def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
     return typical, [unit for unit in TIME_UNITS if first_s <= typical / _PER_SECOND[unit] <= last_s]
 
 
+def _day(number: float, unit: str) -> dt.date:
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=number / _PER_SECOND[unit])).date()
+
+
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     typical, fits = typical_time(column)
     if source.unit is not None and source.unit in fits:
@@ -256,9 +255,11 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if source.unit is None:
         excel = way_from_excel(typical, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")
+        if fits and not way:
+            want = f'pass unit="{fits[0]}", as which {int(typical)} is {_day(typical, fits[0])}; or another unit'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
     if fits and typical / _PER_SECOND[source.unit] > _LAST_S:
-        day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
+        day = _day(typical, fits[0])
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
     if fits or way:

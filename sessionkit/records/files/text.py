@@ -120,8 +120,17 @@ def _past_lines_above(content: Content) -> str:
     found = [each for each in content.separator or _SEPARATORS if names.count(each) == row.count(each) > 0]
     if not above or not found or any(map(is_a_value, names.split(found[0]))):
         return ""
-    way = f"pandas.read_csv({literal(content.path)}, sep={literal(found[0])}, skiprows={above})"
+    way = f"pandas.read_csv({literal(content.path)}, sep={literal(found[0])}, skiprows={above}{_encoding(content)})"
     return f"the names seem to stand in line {above + 1}: {way}"
+
+
+def _encoding(content: Content) -> str:
+    """The argument that pandas needs besides if a file is not UTF-8: most others were written on Windows."""
+    try:
+        bytes(content.whole()).decode()
+    except UnicodeDecodeError as error:
+        return f", encoding={literal('utf-16' if error.object[:2] in _UTF16_MARKS else 'cp1252')}"
+    return ""
 
 
 def first_lines(content: Content, most: int = 2) -> list[bytes]:
@@ -234,4 +243,7 @@ def not_of_type(what: str, error: Exception) -> InvalidData:
 def not_utf8(content: Content, where: str) -> InvalidData:
     """The error for text in another encoding."""
     want = 'save it as UTF-8, or pass types={"column": "binary"} for a column of bytes'
+    if content.kind == "CSV":
+        read = f"{literal(content.path)}, sep={literal(separator_of(content))}{_encoding(content)}"
+        want = f"df = pandas.read_csv({read}), if it was written on Windows; or {want}"
     return InvalidData(problem(f"{shorten(content.name)} holds text that is not UTF-8", where, want))

@@ -136,7 +136,7 @@ class Board(Generic[T_co]):
     def far_off(self) -> str:
         """How many records lie outside the usual span, if no more than that is shown; else no words."""
         (first, last), times = self.trace.usual_ms, self.trace.batch.timestamp_ms
-        count = np.count_nonzero((self.trace.decision <= LATE) & ((times < first) | (times > last)))
+        count = int(np.count_nonzero((self.trace.decision <= LATE) & ((times < first) | (times > last))))
         if not count or self.first_ms < first or self.last_ms > last:
             return ""
         return f"{plural(count, 'record lies', 'records lie')} outside this span, far off the others"
