@@ -201,8 +201,10 @@ def test_the_unit_of_a_type_is_believed(unit: str, frame: str) -> None:
 @every_frame
 def test_plain_numbers_need_a_unit(frame: str) -> None:
     data = FRAMES[frame](records([1_577_836_800]))
-    telling = 'column \'at\' has plain numbers as times; got int64; pass unit="s", "ms", "us" or "ns"'
-    refused(UnsupportedData, telling, lambda: plan().run(data))
+    telling = "column 'at' has plain numbers as times; got int64; pass unit="
+    likely = f'{telling}"s", as which 1577836800 is 2020-01-01; or another unit'
+    refused(UnsupportedData, likely, lambda: plan().run(data))
+    refused(UnsupportedData, f'{telling}"s", "ms", "us" or "ns"', lambda: plan().run(FRAMES[frame](records([7]))))
 
 
 def test_a_unit_that_does_not_fit_is_warned_about_where_the_user_called() -> None:

@@ -45,6 +45,8 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"one": ["ada"] * 60}, "one"),
         ({"one": ["ada"] * 60, "page": ["a", "b"] * 30}, "page"),
         ({"Subject": list("abcdef") * 10, "Ticket ID": ["t1", "t2"] * 30}, "Ticket ID"),
+        ({"verb.id": ["did", "saw", "was"] * 20, "actor.mbox": [f"a{n}" for n in range(20)] * 3}, "actor.mbox"),
+        ({"user": ["-", "ada", "bob"] * 20, "remote_addr": [f"10.0.0.{n}" for n in range(20)] * 3}, "remote_addr"),
         ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
         *(({**DEVICES, name: [*range(40), *range(20)]}, name) for name in ("customer", "userId", "account_no")),
         ({**DEVICES, "customer": [str(number % 20) for number in range(60)]}, "customer"),
@@ -60,6 +62,17 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
 def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:
     found = file_columns(pa.table({**columns, "at": pa.array(SECONDS)}))
     assert (found.key.name if found.key is not None else None) == key
+
+
+def test_newest_rows_first_are_in_order_too() -> None:
+    """Of two times of a game, that of its end was taken, as fewer rows of it step back."""
+    began = SECONDS
+    ended = began + np.random.default_rng(1).integers(0, 90, len(began)) * (began[1] - began[0])
+    found = file_columns(pa.table({"user": ["ada", "bob"] * 30, "ended_at": ended[::-1], "began_at": began[::-1]}))
+    assert found.time is not None and found.time.name == "began_at"
+    table = pa.table({"user": ["ada", "bob"] * 30, "timestamp": np.roll(began, 1), "stored": began})
+    found = file_columns(table)
+    assert found.time is not None and found.time.name == "timestamp" and found.arrivals == ["stored"]
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Vienna"])

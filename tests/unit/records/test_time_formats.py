@@ -183,6 +183,14 @@ def test_the_place_of_a_year_of_two_digits_is_told_by_all_texts_together() -> No
     assert formats_for("03/04/05", "13/01/07", "32/01/07") == ["%y/%m/%d"]
 
 
+def test_times_of_day_are_told_to_lack_the_day() -> None:
+    with pytest.raises(InvalidData, match="; the day as well: df") as refused:
+        read(["06:14:00", "23:10"])
+    df = pd.DataFrame({"day": ["2026-02-03"], "at": "06:14"})
+    exec(str(refused.value).partition("well: ")[2], {"df": df})  # noqa: S102
+    assert read(df["at"].tolist(), timezone="UTC") == ["2026-02-03T06:14:00.000"]
+
+
 def test_a_format_leaves_zones_as_they_are() -> None:
     mixed = ["01/02/2024 10:00 +0100", "01/02/2024 10:00 -0500", "01/02/2024 10:00 Z"]
     hours = ["2024-02-01T09:00:00.000", "2024-02-01T15:00:00.000", "2024-02-01T10:00:00.000"]

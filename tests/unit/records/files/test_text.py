@@ -327,6 +327,17 @@ def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
     assert eval(way, {"pandas": pd})["text"].tolist() == ["x", 'say "hi", and "ho"']  # noqa: S307
 
 
+@pytest.mark.parametrize(("encoding", "above"), [("cp1252", ""), ("utf-16", ""), ("cp1252", "Überwachung\n\n")])
+def test_other_encodings_are_told_with_the_line_that_reads_them(tmp_path: Path, encoding: str, above: str) -> None:
+    """The line past what stands above the names failed in pandas, where the file was written on Windows."""
+    file = tmp_path / "clicks.csv"
+    file.write_text(f"{above}user;at;größe\na;1;5\nb;2;7\n", encoding=encoding)
+    with pytest.raises(InvalidData) as refusal:
+        plan().count().run(file)
+    line = re.findall(r"pandas\.read_csv\(.*?\)", str(refusal.value))[0]
+    assert eval(line, {"pandas": pd})["größe"].tolist() == [5, 7]  # noqa: S307
+
+
 @pytest.mark.parametrize(
     ("texts", "total"),
     [
@@ -334,6 +345,7 @@ def test_escaped_quotes_in_a_csv_are_told_with_the_way(tmp_path: Path) -> None:
         (["1'234.50", "7.00"], 1241.5), (["1\u00a0234,50", "7,00"], 1241.5), (["1\u202f234,50", "-7"], 1227.5),
         (["1,234", "7,000"], 8234), (["7,00", "500", "1.234,56"], 1741.56), (["500", "7.00", "1,234.56"], 1741.56),
         (["$3.50", "$1,000.25"], 1003.75), (["3,50 €", "1.000,25 €"], 1003.75), (["EUR 3,5", "-2,25 USD"], 1.25),
+        (["PT15S", "P1DT1M"], 86475), (["00:15:20", "1:00:00"], 4520),
         (["1.234", "7,00"], 1241), (["0,123", "1,234"], 1.357), (["1.5", "3,50"], 5), (["1.234.567", "1,5"], 1234568.5),
     ],
 )  # fmt: skip
@@ -351,9 +363,9 @@ def test_numbers_as_people_write_them_are_told_with_the_way(
         rows.to_json(file, orient="records", lines=True)
     with pytest.raises(UnsupportedData) as refusal:
         summed.run(file).table()
-    line = str(refusal.value).partition(f"got string, {texts[0]!r}; ")[2].partition(" makes a number of it")[0]
+    line = str(refusal.value).partition(f"got string, {texts[0]!r}; ")[2].partition(" makes ")[0]
     df = pd.read_csv(file, sep=";") if kind == "csv" else pd.read_json(file, lines=True, dtype=False)
-    exec(line, {"df": df})  # noqa: S102
+    exec(line, {"df": df, "pandas": pd})  # noqa: S102
     assert summed.run(df).table()["sum"].tolist() == [total]
     assert df[[*others]].to_dict("records") == [others] * len(texts)
 
