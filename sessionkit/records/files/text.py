@@ -245,5 +245,6 @@ def not_utf8(content: Content, where: str) -> InvalidData:
     want = 'save it as UTF-8, or pass types={"column": "binary"} for a column of bytes'
     if content.kind == "CSV":
         read = f"{literal(content.path)}, sep={literal(separator_of(content))}{_encoding(content)}"
-        want = f"df = pandas.read_csv({read}), if it was written on Windows; or {want}"
+        way = _past_lines_above(content) or f"df = pandas.read_csv({read})"
+        want = f"{way}, if it was written on Windows; or {want}"
     return InvalidData(problem(f"{shorten(content.name)} holds text that is not UTF-8", where, want))
