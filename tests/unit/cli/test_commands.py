@@ -17,14 +17,9 @@ from tests.unit.cli.clicks import Capture, refused
 
 TIMES = ["--timestamp", "at", "--unit", "ms", "--gap", "30m", "--grace", "5m"]
 CLICKS = pa.table(
-    {
-        "user": ["ada", "bob", "ada"],
-        "site": ["a", "b", "a"],
-        "at": [1_000, 3_000, 2_000],
-        "spent": [1.5, 2.5, 3.5],
-        "items": [1, 2, 3],
-    }
-)
+    {"user": ["ada", "bob", "ada"], "site": ["a", "b", "a"], "at": [1_000, 3_000, 2_000], "spent": [1.5, 2.5, 3.5],
+     "items": [1, 2, 3]},
+)  # fmt: skip
 CSV = "user,site,at,spent,items\nada,a,1000,1.5,1\nbob,b,3000,2.5,2\nada,a,2000,3.5,3\n"
 PLACES = {"partition": pa.array([0, 1, 0], pa.int32()), "offset": pa.array([7, 3, 8])}
 WINDOWED = '.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="5m"))'
@@ -259,27 +254,24 @@ def test_times_without_a_zone_are_utc_and_that_is_said(calls: list[Report], tmp_
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("no_spark")
-@pytest.mark.parametrize(
-    ("options", "telling"),
-    [
-        (["--key", ","], "a plan groups by one column or more"),
-        (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
-        (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),
-        (["--key", "user", "--grace", "5"], 'grace needs a unit; got \'5\'; "5ms" for milliseconds, "5s" for'),
-        (["--key", "user", "--grace=-5m"], "grace must be 0 ms or more"),
-        (["--key", "user", "--unit", "weeks"], "unit must be a known choice; got 'weeks'"),
-        (["--key", "nobody"], "column 'nobody' is not in the data; got 'user', 'site', 'at'"),
-        (["--key", "user", "--timestamp", "when"], "column 'when' is not in the data"),
-        (["--key", "user", "--mean", "price"], "column 'price' is not in the data"),
-        (["--key", "user", "--sum", "price\nand more"], r"column 'price\nand more' is not in the data"),
-        (["--key", "user", "--partition", "p", "--offset", "at"], "column 'p' is not in the data"),
-        (["--key", "user", "--types", "user"], "--types takes a column and its type; got 'user'; --types user=int64"),
-        (["--key", "user", "--types", "user=word"], "--types takes a column and its type; got 'user=word'; --types"),
-        (["--key", "user", "--format", "xlsx"], "--format must be a known choice"),
-        (["--key", "user", "--emit", "never"], "emit must be a known choice"),
-        (["--key", "user", "--on-bad-time", "keep"], "on_bad_time must be a known choice"),
-    ],
-)
+@pytest.mark.parametrize(("options", "telling"), [
+    (["--key", ","], "a plan groups by one column or more"),
+    (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
+    (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),
+    (["--key", "user", "--grace", "5"], 'grace needs a unit; got \'5\'; "5ms" for milliseconds, "5s" for'),
+    (["--key", "user", "--grace=-5m"], "grace must be 0 ms or more"),
+    (["--key", "user", "--unit", "weeks"], "unit must be a known choice; got 'weeks'"),
+    (["--key", "nobody"], "column 'nobody' is not in the data; got 'user', 'site', 'at'"),
+    (["--key", "user", "--timestamp", "when"], "column 'when' is not in the data"),
+    (["--key", "user", "--mean", "price"], "column 'price' is not in the data"),
+    (["--key", "user", "--sum", "price\nand more"], r"column 'price\nand more' is not in the data"),
+    (["--key", "user", "--partition", "p", "--offset", "at"], "column 'p' is not in the data"),
+    (["--key", "user", "--types", "user"], "--types takes a column and its type; got 'user'; --types user=int64"),
+    (["--key", "user", "--types", "user=word"], "--types takes a column and its type; got 'user=word'; --types"),
+    (["--key", "user", "--format", "xlsx"], "--format must be a known choice"),
+    (["--key", "user", "--emit", "never"], "emit must be a known choice"),
+    (["--key", "user", "--on-bad-time", "keep"], "on_bad_time must be a known choice"),
+])  # fmt: skip
 @pytest.mark.parametrize(("kind", "engine"), [("parquet", ["--spark"]), ("csv", ["--spark"]), ("csv", [])])
 def test_refused_before_anything_is_written(
     tmp_path: Path, capsys: Capture, kind: str, engine: list[str], options: list[str], telling: str
@@ -295,17 +287,14 @@ def test_refused_before_anything_is_written(
 
 
 @pytest.mark.usefixtures("no_spark")
-@pytest.mark.parametrize(
-    ("name", "content", "telling"),
-    [
-        ("gone.parquet", None, "there is no such file; got {folder}/gone.parquet; the path of a file, a folder"),
-        ("gone\n.csv", None, r"there is no such file; got {folder}/gone\n.csv; the path"),
-        (".", None, "the folder holds no file with records; got {folder}; a folder with files of Parquet, CSV"),
-        ("clicks.xlsx", b"PK", "the file is of a kind that is not read; got clicks.xlsx; run the plan on pandas."),
-        ("torn.parquet", b"PAR1 and no more", "the file cannot be read; got "),
-        ("empty.csv", b"", "the file cannot be read; got "),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "telling"), [
+    ("gone.parquet", None, "there is no such file; got {folder}/gone.parquet; the path of a file, a folder"),
+    ("gone\n.csv", None, r"there is no such file; got {folder}/gone\n.csv; the path"),
+    (".", None, "the folder holds no file with records; got {folder}; a folder with files of Parquet, CSV"),
+    ("clicks.xlsx", b"PK", "the file is of a kind that is not read; got clicks.xlsx; run the plan on pandas."),
+    ("torn.parquet", b"PAR1 and no more", "the file cannot be read; got "),
+    ("empty.csv", b"", "the file cannot be read; got "),
+])  # fmt: skip
 def test_files_that_cannot_be_read(
     tmp_path: Path, capsys: Capture, name: str, content: bytes | None, telling: str
 ) -> None:

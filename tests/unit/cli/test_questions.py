@@ -126,17 +126,15 @@ def test_info_names_columns_order_span_and_how_to_go_on(
     write_clicks(tmp_path)
     lines = printed(capsys, "info", "clicks.csv").splitlines()
     assert lines == [
-        "clicks.csv: 5 rows, 3 columns",
-        "  column  type          missing  could be",
+        "clicks.csv: 5 rows, 3 columns", "  column  type          missing  could be",
         "  user    string              0  key: 2 values, 2.5 rows each",
         "  at      timestamp[s]        0  event time: times; 20% of the rows step back",
-        "  amount  int64               0",
-        "Order by at: 20% of the rows step back in time",
+        "  amount  int64               0", "Order by at: 20% of the rows step back in time",
         "Span: 2024-07-01 00:10:00 to 2024-07-01 01:30:00 (1 h 20 min), in UTC, as the times have no zone; "
         "--timezone names one",
         "To go on (the pauses show no clear gap; 30 min is only a start):",
         "  sessionkit report clicks.csv --key user --timestamp at --gap 30m",
-    ]
+    ]  # fmt: skip
     assert main(shlex.split(lines[-1])[1:]) == 0
 
 

@@ -77,16 +77,11 @@ def test_a_grace_that_keeps_all(kind: tuple[list[str], sk.Plan], tmp_path: Path,
 
 
 @pytest.mark.parametrize("command", WINDOWED)
-@pytest.mark.parametrize(
-    ("options", "got"),
-    [
-        ([], "no length"),
-        (["--gap", "30m", "--size", "1h"], "--gap 30m, --size 1h"),
-        (["--size", "1h", "--time-difference", "1h"], "--size 1h, --time-difference 1h"),
-        (["--gap", "1h", "--advance", "1m"], "--gap 1h, --advance 1m"),
-        (["--advance", "1m"], "--advance 1m"),
-    ],
-)
+@pytest.mark.parametrize(("options", "got"), [
+    ([], "no length"), (["--gap", "30m", "--size", "1h"], "--gap 30m, --size 1h"),
+    (["--size", "1h", "--time-difference", "1h"], "--size 1h, --time-difference 1h"),
+    (["--gap", "1h", "--advance", "1m"], "--gap 1h, --advance 1m"), (["--advance", "1m"], "--advance 1m"),
+])  # fmt: skip
 def test_one_kind_of_windows_is_named(capsys: Capture, command: str, options: list[str], got: str) -> None:
     said = refused(capsys, command, "gone.csv", *COLUMNS, *options)
     want = "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "

@@ -21,15 +21,10 @@ from sessionkit.records.places import partition_for
 from sessionkit.records.source import Source
 
 TABLE = pa.table(
-    {
-        "user": ["ada", "bob", None, "ada"],
-        "at": pa.array([5, 3, 9, 7], pa.timestamp("ms", "UTC")),
-        "partition": pa.array([7, 2, 7, 2], pa.int32()),
-        "offset": [10, 0, 12, 5],
-        "amount": [1.5, None, 2.5, 3.5],
-        "unused": [[1], [2], [3], [4]],
-    }
-)
+    {"user": ["ada", "bob", None, "ada"], "at": pa.array([5, 3, 9, 7], pa.timestamp("ms", "UTC")),
+     "partition": pa.array([7, 2, 7, 2], pa.int32()), "offset": [10, 0, 12, 5], "amount": [1.5, None, 2.5, 3.5],
+     "unused": [[1], [2], [3], [4]]},
+)  # fmt: skip
 
 
 def source(**options: Any) -> Source:
@@ -45,18 +40,14 @@ def frames(tmp_path: Path) -> dict[str, tuple[Any, FrameKind]]:
     pq.write_table(table, file)
     pandas = table.to_pandas()
     return {
-        "pyarrow": (table, "arrow"),
-        "record batch": (table.combine_chunks().to_batches()[0], "arrow"),
+        "pyarrow": (table, "arrow"), "record batch": (table.combine_chunks().to_batches()[0], "arrow"),
         "reader": (table.to_reader(max_chunksize=3), "arrow"),
-        "chunks": (pa.concat_tables([table.slice(0, 1), table.slice(1)]), "arrow"),
-        "pandas": (pandas, "pandas"),
+        "chunks": (pa.concat_tables([table.slice(0, 1), table.slice(1)]), "arrow"), "pandas": (pandas, "pandas"),
         "pandas with other types": (pandas.convert_dtypes(), "pandas"),
         "pandas with categories": (pandas.astype({"user": "category"}), "pandas"),
-        "polars": (pl.from_arrow(table), "polars"),
-        "duckdb": (duckdb.from_arrow(table), "arrow"),
-        "path": (file, "pandas"),
-        "path as text": (str(file), "pandas"),
-    }
+        "polars": (pl.from_arrow(table), "polars"), "duckdb": (duckdb.from_arrow(table), "arrow"),
+        "path": (file, "pandas"), "path as text": (str(file), "pandas"),
+    }  # fmt: skip
 
 
 FRAMES = ["pyarrow", "record batch", "reader", "chunks", "pandas", "pandas with other types", "pandas with categories"]
@@ -82,20 +73,15 @@ def test_every_frame_gives_the_same_records(kind: str, tmp_path: Path) -> None:
     assert types == ["int32", "int64", "int32", "int64"]
 
 
-@pytest.mark.parametrize(
-    ("data", "telling"),
-    [
-        (None, "NoneType; a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open"),
-        (17, "int; a frame (pandas, polars, pyarrow, DuckDB)"),
-        (object, "type; a frame (pandas, polars, pyarrow, DuckDB)"),
-        (np.zeros(3), "ndarray; pandas.DataFrame(array, columns=[…])"),
-        (pl.Series("user", ["ada"]), "Series; data.to_frame()"),
-        (pd.Series(["ada"]), "Series; data.to_frame()"),
-        (b"user,at", "bytes; io.BytesIO(data) if these are the bytes of a file"),
-        (io.StringIO("user,at"), 'StringIO; a file opened as binary: open(path, "rb")'),
-        (iter([{"user": "ada"}]), "list_iterator; list(rows), if these are dicts"),
-    ],
-)
+@pytest.mark.parametrize(("data", "telling"), [
+    (None, "NoneType; a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open"),
+    (17, "int; a frame (pandas, polars, pyarrow, DuckDB)"), (object, "type; a frame (pandas, polars, pyarrow, DuckDB)"),
+    (np.zeros(3), "ndarray; pandas.DataFrame(array, columns=[…])"),
+    (pl.Series("user", ["ada"]), "Series; data.to_frame()"), (pd.Series(["ada"]), "Series; data.to_frame()"),
+    (b"user,at", "bytes; io.BytesIO(data) if these are the bytes of a file"),
+    (io.StringIO("user,at"), 'StringIO; a file opened as binary: open(path, "rb")'),
+    (iter([{"user": "ada"}]), "list_iterator; list(rows), if these are dicts"),
+])  # fmt: skip
 def test_what_is_no_frame(data: Any, telling: str) -> None:
     with pytest.raises(UnsupportedData) as caught:
         read_records(data, source(), ())
@@ -143,16 +129,11 @@ def test_one_column_may_have_several_uses() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        TABLE.slice(0, 0),
-        TABLE.slice(0, 0).to_pandas(),
-        pl.from_arrow(TABLE.slice(0, 0)),
-        TABLE.schema.empty_table().to_reader(),
-        pd.DataFrame({name: [] for name in TABLE.column_names}),
-        pl.DataFrame({name: [] for name in TABLE.column_names}),
-    ],
+    [TABLE.slice(0, 0), TABLE.slice(0, 0).to_pandas(), pl.from_arrow(TABLE.slice(0, 0)),
+     TABLE.schema.empty_table().to_reader(), pd.DataFrame({name: [] for name in TABLE.column_names}),
+     pl.DataFrame({name: [] for name in TABLE.column_names})],
     ids=["pyarrow", "pandas", "polars", "reader", "pandas without types", "polars without types"],
-)
+)  # fmt: skip
 def test_no_rows(data: Any) -> None:
     batch = read_records(data, source(), ("amount",))
     assert (len(batch), len(batch.keys), len(batch.offset)) == (0, 0, 0)
@@ -179,29 +160,19 @@ def test_kafka_s_partitioner_places_the_keys() -> None:
     assert batch.partition.tolist() == [ada, bob, 0, ada]
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "telling"),
-    [
-        (
-            "offset",
-            [0, 1, 1, 2],
-            "an offset appears twice; got partition 2, row 2: offset 1 after 1; remove the duplicate",
-        ),
-        (
-            "offset",
-            [0, 2, 1, 3],
-            "offsets must increase within a partition; got partition 2, row 2: offset 1 after 2; give",
-        ),
-        ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows 1, 3)"),
-        ("offset", [0, 1, -5, 2], "offset column 'offset' has a negative number; got -5 in row 2; Kafka counts from 0"),
-        ("offset", [0.0, 1.0, 2.0, 3.0], "offset column 'offset' must hold integers; got double; cast it"),
-        ("offset", ["0", "1", "2", "3"], "offset column 'offset' must hold integers; got string"),
-        ("offset", pa.array([0, 1, 2, 2**63], pa.uint64()), "offset column 'offset' has a number that is too large"),
-        ("partition", [0, -1, 0, 0], "partition column 'partition' has a negative number; got -1 in row 1"),
-        ("partition", ["a", "b", "c", "d"], "partition column 'partition' must hold integers; got string"),
-        ("partition", [0, None, 0, 0], "partition column 'partition' has missing values; got 1 (rows 1)"),
-    ],
-)
+@pytest.mark.parametrize(("column", "values", "telling"), [
+    ("offset", [0, 1, 1, 2], "an offset appears twice; got partition 2, row 2: offset 1 after 1; remove the duplicate"),
+    ("offset", [0, 2, 1, 3],
+     "offsets must increase within a partition; got partition 2, row 2: offset 1 after 2; give"),
+    ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows 1, 3)"),
+    ("offset", [0, 1, -5, 2], "offset column 'offset' has a negative number; got -5 in row 2; Kafka counts from 0"),
+    ("offset", [0.0, 1.0, 2.0, 3.0], "offset column 'offset' must hold integers; got double; cast it"),
+    ("offset", ["0", "1", "2", "3"], "offset column 'offset' must hold integers; got string"),
+    ("offset", pa.array([0, 1, 2, 2**63], pa.uint64()), "offset column 'offset' has a number that is too large"),
+    ("partition", [0, -1, 0, 0], "partition column 'partition' has a negative number; got -1 in row 1"),
+    ("partition", ["a", "b", "c", "d"], "partition column 'partition' must hold integers; got string"),
+    ("partition", [0, None, 0, 0], "partition column 'partition' has missing values; got 1 (rows 1)"),
+])  # fmt: skip
 def test_places_that_cannot_be(column: str, values: Any, telling: str) -> None:
     table = TABLE.set_column(2, "partition", pa.array([2] * 4)).set_column(3, "offset", pa.array(range(4)))
     table = table.set_column(
@@ -278,42 +249,29 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
     assert isinstance(to_frame(TABLE, frame), kinds[frame])
 
 
-@pytest.mark.parametrize(
-    ("options", "telling"),
-    [
-        ({"keys": ()}, 'a plan groups by one column or more; got none; group_by_key("user", …)'),
-        (
-            {"keys": (["a", "b"],)},
-            'key 0 must be text; got [\'a\', \'b\']; group_by_key("a", "b", sep="@", timestamp="at")',
-        ),
-        ({"keys": ("a", 5), "sep": "@"}, "key 1 must be text; got 5"),
-        ({"timestamp": None}, "timestamp must be text; got None"),
-        ({"partition": 0}, "partition must be text; got 0"),
-        ({"offset": ["o"]}, "offset must be text; got ['o']"),
-        ({"timezone": 5}, "timezone must be text; got 5"),
-        ({"keys": ("a", "b"), "sep": 5}, "sep must be text; got 5"),
-        ({"unit": "h"}, "unit must be a known choice; got 'h'; one of None, 's', 'ms', 'us', 'ns'"),
-        ({"unit": ["s"]}, "unit must be a known choice; got ['s']"),
-        ({"on_bad_time": "ignore"}, "on_bad_time must be a known choice; got 'ignore'; one of 'refuse', 'drop'"),
-        (
-            {"ambiguous": "both"},
-            "must be a known choice; got 'both'; one of 'raise', 'earliest', 'latest', 'infer'",
-        ),
-        ({"nonexistent": True}, "nonexistent must be a known choice; got True"),
-        ({"partitions": 0}, "partitions must be a number of partitions; got 0; 1 to 1,000,000, and without partition="),
-        ({"partitions": 10**9}, "partitions must be a number of partitions; got 1000000000"),
-        ({"partitions": 4, "partition": "p"}, "partitions must be a number of partitions; got 4"),
-        ({"partitions": "4"}, "partitions must be an integer; got '4'"),
-        ({"partitions": True}, "partitions must be an integer; got True"),
-        ({"partitions": 2.0}, "partitions must be an integer; got 2.0"),
-        ({"sort": True}, "sort=True sorts by the offset column; got no offset=; name the column"),
-        ({"sort": "offset", "offset": "offset"}, "sort must be a known choice; got 'offset'; True, which sorts by"),
-        (
-            {"sort": "timestamp", "offset": "o"},
-            "sort=\"timestamp\" makes an order of its own; got offset='o'; sort=True",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "telling"), [
+    ({"keys": ()}, 'a plan groups by one column or more; got none; group_by_key("user", …)'),
+    ({"keys": (["a", "b"],)},
+     'key 0 must be text; got [\'a\', \'b\']; group_by_key("a", "b", sep="@", timestamp="at")'),
+    ({"keys": ("a", 5), "sep": "@"}, "key 1 must be text; got 5"),
+    ({"timestamp": None}, "timestamp must be text; got None"), ({"partition": 0}, "partition must be text; got 0"),
+    ({"offset": ["o"]}, "offset must be text; got ['o']"), ({"timezone": 5}, "timezone must be text; got 5"),
+    ({"keys": ("a", "b"), "sep": 5}, "sep must be text; got 5"),
+    ({"unit": "h"}, "unit must be a known choice; got 'h'; one of None, 's', 'ms', 'us', 'ns'"),
+    ({"unit": ["s"]}, "unit must be a known choice; got ['s']"),
+    ({"on_bad_time": "ignore"}, "on_bad_time must be a known choice; got 'ignore'; one of 'refuse', 'drop'"),
+    ({"ambiguous": "both"}, "must be a known choice; got 'both'; one of 'raise', 'earliest', 'latest', 'infer'"),
+    ({"nonexistent": True}, "nonexistent must be a known choice; got True"),
+    ({"partitions": 0}, "partitions must be a number of partitions; got 0; 1 to 1,000,000, and without partition="),
+    ({"partitions": 10**9}, "partitions must be a number of partitions; got 1000000000"),
+    ({"partitions": 4, "partition": "p"}, "partitions must be a number of partitions; got 4"),
+    ({"partitions": "4"}, "partitions must be an integer; got '4'"),
+    ({"partitions": True}, "partitions must be an integer; got True"),
+    ({"partitions": 2.0}, "partitions must be an integer; got 2.0"),
+    ({"sort": True}, "sort=True sorts by the offset column; got no offset=; name the column"),
+    ({"sort": "offset", "offset": "offset"}, "sort must be a known choice; got 'offset'; True, which sorts by"),
+    ({"sort": "timestamp", "offset": "o"}, "sort=\"timestamp\" makes an order of its own; got offset='o'; sort=True"),
+])  # fmt: skip
 def test_parameters(options: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         source(**options)
@@ -321,18 +279,14 @@ def test_parameters(options: dict[str, Any], telling: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (["x", None], pa.large_string()),
-        ([b"x", None], pa.large_binary()),
-        (pl.Series(["x", None], dtype=pl.Categorical), pa.dictionary(pa.uint32(), pa.large_string())),
-        (pl.Series(["x", None], dtype=pl.Enum(["x"])), pa.dictionary(pa.uint8(), pa.large_string(), ordered=True)),
-        ([["x"], None], pa.large_list(pa.large_string())),
-        ([{"a": "x", "b": [b"x"]}, None], pa.struct({"a": pa.large_string(), "b": pa.large_list(pa.large_binary())})),
-        ([1, None], pa.int64()),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind"), [
+    (["x", None], pa.large_string()), ([b"x", None], pa.large_binary()),
+    (pl.Series(["x", None], dtype=pl.Categorical), pa.dictionary(pa.uint32(), pa.large_string())),
+    (pl.Series(["x", None], dtype=pl.Enum(["x"])), pa.dictionary(pa.uint8(), pa.large_string(), ordered=True)),
+    ([["x"], None], pa.large_list(pa.large_string())),
+    ([{"a": "x", "b": [b"x"]}, None], pa.struct({"a": pa.large_string(), "b": pa.large_list(pa.large_binary())})),
+    ([1, None], pa.int64()),
+])  # fmt: skip
 def test_text_of_polars_is_no_view(values: Any, kind: pa.DataType) -> None:
     """Arrow's own functions take, join and compare no views."""
     data = pl.DataFrame({"user": ["a", "b"], "at": [1, 2], "v": values})

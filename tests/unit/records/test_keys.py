@@ -87,39 +87,27 @@ def test_composed_and_decomposed_letters_are_two_keys() -> None:
     assert decoded(column(["é", "e\u0301", "\0", "", "a\0b"])) == ["é", "e\u0301", "\0", "", "a\0b"]
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "telling"),
-    [
-        (
-            [dt.datetime(2020, 1, 1)],
-            pa.timestamp("ms"),
-            "key column 'u' has a type that cannot be a key; got timestamp[ms]; text, integers, bytes, booleans, dates",
-        ),
-        ([2.0, 1.5], pa.float64(), "key column 'u' has a number with a fraction; got 1.5 in row 1; whole numbers, or"),
-        ([[1]], pa.list_(pa.int64()), "got list"),
-        ([{"a": 1}], pa.struct({"a": pa.int64()}), "got struct"),
-        ([0.5], pa.float32(), "got 0.5 in row 0"),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind", "telling"), [
+    ([dt.datetime(2020, 1, 1)], pa.timestamp("ms"),
+     "key column 'u' has a type that cannot be a key; got timestamp[ms]; text, integers, bytes, booleans, dates"),
+    ([2.0, 1.5], pa.float64(), "key column 'u' has a number with a fraction; got 1.5 in row 1; whole numbers, or"),
+    ([[1]], pa.list_(pa.int64()), "got list"), ([{"a": 1}], pa.struct({"a": pa.int64()}), "got struct"),
+    ([0.5], pa.float32(), "got 0.5 in row 0"),
+])  # fmt: skip
 def test_types_that_are_none(values: list[Any], kind: pa.DataType, telling: str) -> None:
     with pytest.raises(UnsupportedData) as caught:
         decoded(column(values, kind))
     assert telling in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("bad", "telling"),
-    [
-        (
-            pa.array([2**63], pa.uint64()),
-            "key column 'u' holds a value that cannot be a key; got Integer value 9223372036854775808",
-        ),
-        (pa.array([2**63], pa.uint64()).dictionary_encode(), "key column 'u' holds a value that cannot be a key"),
-        (pa.array([b"\xed\xa0\x80"]).view(pa.string()), "valid UTF-8, without lone surrogates"),
-        (pa.array(["a", "x" * (MAX_KEY_BYTES + 1)]), "a key of u is too long; got 32,769 bytes, xxxx"),
-        (pa.array([b"x" * 2**20]), "a key of u is too long; got 1,048,576 bytes, b'xxx"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "telling"), [
+    (pa.array([2**63], pa.uint64()),
+     "key column 'u' holds a value that cannot be a key; got Integer value 9223372036854775808"),
+    (pa.array([2**63], pa.uint64()).dictionary_encode(), "key column 'u' holds a value that cannot be a key"),
+    (pa.array([b"\xed\xa0\x80"]).view(pa.string()), "valid UTF-8, without lone surrogates"),
+    (pa.array(["a", "x" * (MAX_KEY_BYTES + 1)]), "a key of u is too long; got 32,769 bytes, xxxx"),
+    (pa.array([b"x" * 2**20]), "a key of u is too long; got 1,048,576 bytes, b'xxx"),
+])  # fmt: skip
 def test_values_that_are_no_key(bad: pa.Array, telling: str) -> None:
     with pytest.raises(InvalidData) as caught:
         decoded(column(bad))

@@ -35,25 +35,21 @@ def read(texts: Any, **options: Any) -> list[str | None]:
     return [next(found).removesuffix("+00:00") if ms >= 0 else None for ms in times]
 
 
-@pytest.mark.parametrize(
-    ("text", "time", "named"),
-    [
-        ("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36.000", "%d/%b/%Y"),
-        ("[10/Oct/2000:13:55:36 +0530]", "2000-10-10T08:25:36.000", "%d/%b/%Y"),
-        ("[9/DEC/2000:13:55:36", "2000-12-09T13:55:36.000", "%d/%b/%Y"),
-        ("2015/01/01 01:00", "2015-01-01T01:00:00.000", "%Y/%m/%d"),
-        ("2015/1/5 1:00:07.25", "2015-01-05T01:00:07.250", "%Y/%m/%d"),
-        ("2015/01/01", "2015-01-01T00:00:00.000", "%Y/%m/%d"),
-        ("31.12.2024 10:00", "2024-12-31T10:00:00.000", "%d.%m.%Y"),
-        ("1.2.2024, 09:30:01", "2024-02-01T09:30:01.000", "%d.%m.%Y"),
-        ("Fri, 20 Feb 2026 16:17:16 +0100", "2026-02-20T15:17:16.000", "%a, %d %b %Y %H:%M:%S %z"),
-        ("3 mar 2026 09:40 GMT", "2026-03-03T09:40:00.000", "%a, %d %b %Y %H:%M:%S %z"),
-        ("Tue,03 Mar 2026 12:00:07 -0530 (some zone)", "2026-03-03T17:30:07.000", "%a, %d %b %Y %H:%M:%S %z"),
-        ("20241231T100000Z", "2024-12-31T10:00:00.000", "%Y%m%dT%H%M%S"),
-        ("20241231T123456.789+0100", "2024-12-31T11:34:56.789", "%Y%m%dT%H%M%S"),
-        ("20241231T1234", "2024-12-31T12:34:00.000", "%Y%m%dT%H%M%S"),
-    ],
-)
+@pytest.mark.parametrize(("text", "time", "named"), [
+    ("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36.000", "%d/%b/%Y"),
+    ("[10/Oct/2000:13:55:36 +0530]", "2000-10-10T08:25:36.000", "%d/%b/%Y"),
+    ("[9/DEC/2000:13:55:36", "2000-12-09T13:55:36.000", "%d/%b/%Y"),
+    ("2015/01/01 01:00", "2015-01-01T01:00:00.000", "%Y/%m/%d"),
+    ("2015/1/5 1:00:07.25", "2015-01-05T01:00:07.250", "%Y/%m/%d"),
+    ("2015/01/01", "2015-01-01T00:00:00.000", "%Y/%m/%d"), ("31.12.2024 10:00", "2024-12-31T10:00:00.000", "%d.%m.%Y"),
+    ("1.2.2024, 09:30:01", "2024-02-01T09:30:01.000", "%d.%m.%Y"),
+    ("Fri, 20 Feb 2026 16:17:16 +0100", "2026-02-20T15:17:16.000", "%a, %d %b %Y %H:%M:%S %z"),
+    ("3 mar 2026 09:40 GMT", "2026-03-03T09:40:00.000", "%a, %d %b %Y %H:%M:%S %z"),
+    ("Tue,03 Mar 2026 12:00:07 -0530 (some zone)", "2026-03-03T17:30:07.000", "%a, %d %b %Y %H:%M:%S %z"),
+    ("20241231T100000Z", "2024-12-31T10:00:00.000", "%Y%m%dT%H%M%S"),
+    ("20241231T123456.789+0100", "2024-12-31T11:34:56.789", "%Y%m%dT%H%M%S"),
+    ("20241231T1234", "2024-12-31T12:34:00.000", "%Y%m%dT%H%M%S"),
+])  # fmt: skip
 def test_what_can_be_meant_in_one_way_is_recognised_and_said(text: str, time: str, named: str) -> None:
     batch = batch_of([None, text, ""], timezone="UTC", on_bad_time="drop")
     assert read([None, text, ""], timezone="UTC", on_bad_time="drop") == [None, time, None]
@@ -136,21 +132,13 @@ MAILS = ["Tue, 03 Mar 2026 10:00:00 EST", "3 Mar 2026 09:40 PDT", "Tue, 03 Mar 2
 SENT = ["2026-03-03T15:00:00.000", "2026-03-03T16:40:00.000", "2026-03-03T17:00:00.000", None]
 
 
-@pytest.mark.parametrize(
-    ("texts", "options", "times"),
-    [
-        (["1773364565.531693", None, "1773364566"], {}, ["2026-03-13T01:16:05.532", None, "2026-03-13T01:16:06.000"]),
-        (["1773364565531.4"], {"unit": "s"}, ["2026-03-13T01:16:05.531"]),
-        (MAILS, {}, SENT),
-        (MAILS, {"format": "%a, %d %b %Y %H:%M:%S %z"}, SENT),
-        (MAILS[1:2] * 2, {}, SENT[1:2] * 2),
-        (
-            ["2026-03-03T16:00:00+01:00", *["1772552400000"] * 2, None],
-            {},
-            [SENT[0], *["2026-03-03T15:40:00.000"] * 2, None],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("texts", "options", "times"), [
+    (["1773364565.531693", None, "1773364566"], {}, ["2026-03-13T01:16:05.532", None, "2026-03-13T01:16:06.000"]),
+    (["1773364565531.4"], {"unit": "s"}, ["2026-03-13T01:16:05.531"]), (MAILS, {}, SENT),
+    (MAILS, {"format": "%a, %d %b %Y %H:%M:%S %z"}, SENT), (MAILS[1:2] * 2, {}, SENT[1:2] * 2),
+    (["2026-03-03T16:00:00+01:00", *["1772552400000"] * 2, None], {},
+     [SENT[0], *["2026-03-03T15:40:00.000"] * 2, None]),
+])  # fmt: skip
 def test_texts_that_pandas_makes_times_of_are_told_with_the_line(texts: Any, options: Any, times: list[str]) -> None:
     with pytest.raises(InvalidData) as refused:
         read(texts, **options)
@@ -210,17 +198,11 @@ def test_a_text_that_the_format_does_not_fit() -> None:
     assert read(["x"], format="%d/%m/%Y", timezone="UTC", on_bad_time="drop") == [None]
 
 
-@pytest.mark.parametrize(
-    ("form", "way"),
-    [
-        ("dd/mm/yyyy", "format must name a whole day"),
-        ("%d/%m", "format must name a whole day"),
-        ("%b %d %H:%M:%S", 'format="2024 %b %d %H:%M:%S"'),
-        ("%Y-%q", "format must name a whole day"),
-        ("%Y", "format must name a whole day"),
-        (7, "format must be text"),
-    ],
-)
+@pytest.mark.parametrize(("form", "way"), [
+    ("dd/mm/yyyy", "format must name a whole day"), ("%d/%m", "format must name a whole day"),
+    ("%b %d %H:%M:%S", 'format="2024 %b %d %H:%M:%S"'), ("%Y-%q", "format must name a whole day"),
+    ("%Y", "format must name a whole day"), (7, "format must be text"),
+])  # fmt: skip
 def test_a_format_that_is_none(form: Any, way: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
         sk.group_by_key("user", timestamp="at", format=form)

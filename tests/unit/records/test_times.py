@@ -145,14 +145,10 @@ def test_days_as_numbers_are_told_with_their_format(value: int, form: str, unit:
     read([20_269_905], pa.int64(), unit="ms")
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([7, None, 9, None, None, None], pa.int64()),
-        ([7.0, float("nan"), 9.0, None, float("nan"), None], pa.float64()),
-        ([7, None, 9, None, None, None], pa.timestamp("ms", "UTC")),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind"), [
+    ([7, None, 9, None, None, None], pa.int64()), ([7.0, float("nan"), 9.0, None, float("nan"), None], pa.float64()),
+    ([7, None, 9, None, None, None], pa.timestamp("ms", "UTC")),
+])  # fmt: skip
 def test_missing_times(values: list[Any], kind: pa.DataType) -> None:
     unit = None if pa.types.is_timestamp(kind) else "ms"
     telling = (
@@ -235,16 +231,13 @@ def test_whole_days_of_excel_are_told_where_no_unit_is_given() -> None:
     assert read([46023, 46024], pa.int64(), unit="ms")[0].tolist() == [46023, 46024]  # as in made-up data
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "telling"),
-    [
-        ([b"2013-07-01"], pa.binary(), "got binary; a column of timestamps, dates or ISO 8601 text, or of integers"),
-        ([True], pa.bool_(), "got bool; a column of timestamps"),
-        ([dt.time(8)], pa.time32("s"), "time32[s]; the day as well: df['at'] = df['day'].astype(str) + ' ' + df['at']"),
-        ([dt.timedelta(1)], pa.duration("ms"), "got duration[ms]; a column of timestamps"),
-        ([[1]], pa.list_(pa.int64()), "a column of timestamps"),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind", "telling"), [
+    ([b"2013-07-01"], pa.binary(), "got binary; a column of timestamps, dates or ISO 8601 text, or of integers"),
+    ([True], pa.bool_(), "got bool; a column of timestamps"),
+    ([dt.time(8)], pa.time32("s"), "time32[s]; the day as well: df['at'] = df['day'].astype(str) + ' ' + df['at']"),
+    ([dt.timedelta(1)], pa.duration("ms"), "got duration[ms]; a column of timestamps"),
+    ([[1]], pa.list_(pa.int64()), "a column of timestamps"),
+])  # fmt: skip
 def test_what_is_no_time(values: list[Any], kind: pa.DataType, telling: str) -> None:
     refused(UnsupportedData, "column 'at' must hold times; got", values, kind)
     refused(UnsupportedData, telling, values, kind)

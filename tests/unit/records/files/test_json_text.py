@@ -66,38 +66,29 @@ def test_times_with_mixed_offsets_become_instants(tmp_path: Path) -> None:
     assert len(run.dropped()) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "telling"),
-    [
-        ('{"user": "\\ud800", "at": 1}', "column 'user' of clicks.json is not text; got"),
-        ('{"user": "a", "user": "b", "at": 1}', "an object has two values of one name; got 'user'; rename one of them"),
-        (
-            '{"user": {"id": 1}, "at": 1}',
-            "column 'user' must hold single values; got row 0: {'id': 1}; a field of it, such as",
-        ),
-        ('[{"user": [1], "at": 1}]', "column 'user' must hold single values; got row 0: [1]"),
-        (
-            '{"user": "a", "at": 1}\n{"user": "a", "at": "x"}',
-            'types={"at": "string"} in group_by_key reads all',
-        ),
-        ('{"user": {"0": "a"}, "at": {"0": 1}}', 'pandas.read_json("FILE", orient="columns", dtype=False)'),
-        ('{"0": {"user": "a", "at": 1}}', 'pandas.read_json("FILE", orient="index", dtype=False)'),
-        ('{"columns": ["user"], "index": [0], "data": [["a"]]}', 'read_json("FILE", orient="split", dtype=False)'),
-        ("[1, 2]", "clicks.json holds something that is no record; got row 0: '1'"),
-        ('{"user": "a", "at": 1}\n"x"', "clicks.json holds something that is no record; got row 1: 'x'"),
-        ('{"user": "a", "at": 1}\n{"us', "the file cannot be read; got Unterminated string"),
-        ("", "the file cannot be read; got no JSON in it; check that clicks.json is complete"),
-        (" \n", "the file cannot be read; got no JSON in it"),
-        ("[]", "column 'user' is not in clicks.json; got []"),
-        ('{"at": 1}', "column 'user' is not in clicks.json; got ['at']; name one of these in the plan"),
-        ("[" * 100_000, "the JSON is nested too deep"),
-        ('{"user": ' + "[" * 100_000 + "]" * 100_000 + "}", "the JSON is nested too deep"),
-        (b'{"user": "Zo\xeb", "at": 1}', "clicks.json holds text that is not UTF-8"),
-        (b'[{"user": "Zo\xeb", "at": 1}]', "clicks.json holds text that is not UTF-8"),
-        (b'{"us\xebr": "a", "user": "b", "at": 1}', "clicks.json holds text that is not UTF-8"),
-        ('{"user": "a", "at": 1}'.encode("utf-16"), "clicks.json holds text that is not UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "telling"), [
+    ('{"user": "\\ud800", "at": 1}', "column 'user' of clicks.json is not text; got"),
+    ('{"user": "a", "user": "b", "at": 1}', "an object has two values of one name; got 'user'; rename one of them"),
+    ('{"user": {"id": 1}, "at": 1}',
+     "column 'user' must hold single values; got row 0: {'id': 1}; a field of it, such as"),
+    ('[{"user": [1], "at": 1}]', "column 'user' must hold single values; got row 0: [1]"),
+    ('{"user": "a", "at": 1}\n{"user": "a", "at": "x"}', 'types={"at": "string"} in group_by_key reads all'),
+    ('{"user": {"0": "a"}, "at": {"0": 1}}', 'pandas.read_json("FILE", orient="columns", dtype=False)'),
+    ('{"0": {"user": "a", "at": 1}}', 'pandas.read_json("FILE", orient="index", dtype=False)'),
+    ('{"columns": ["user"], "index": [0], "data": [["a"]]}', 'read_json("FILE", orient="split", dtype=False)'),
+    ("[1, 2]", "clicks.json holds something that is no record; got row 0: '1'"),
+    ('{"user": "a", "at": 1}\n"x"', "clicks.json holds something that is no record; got row 1: 'x'"),
+    ('{"user": "a", "at": 1}\n{"us', "the file cannot be read; got Unterminated string"),
+    ("", "the file cannot be read; got no JSON in it; check that clicks.json is complete"),
+    (" \n", "the file cannot be read; got no JSON in it"), ("[]", "column 'user' is not in clicks.json; got []"),
+    ('{"at": 1}', "column 'user' is not in clicks.json; got ['at']; name one of these in the plan"),
+    ("[" * 100_000, "the JSON is nested too deep"),
+    ('{"user": ' + "[" * 100_000 + "]" * 100_000 + "}", "the JSON is nested too deep"),
+    (b'{"user": "Zo\xeb", "at": 1}', "clicks.json holds text that is not UTF-8"),
+    (b'[{"user": "Zo\xeb", "at": 1}]', "clicks.json holds text that is not UTF-8"),
+    (b'{"us\xebr": "a", "user": "b", "at": 1}', "clicks.json holds text that is not UTF-8"),
+    ('{"user": "a", "at": 1}'.encode("utf-16"), "clicks.json holds text that is not UTF-8"),
+])  # fmt: skip
 def test_what_cannot_be_read(tmp_path: Path, text: str | bytes, telling: str) -> None:
     with pytest.raises(SessionkitError) as caught:
         plan(unit="ms").run(file := written(tmp_path, text))

@@ -75,16 +75,10 @@ def test_a_kind_that_is_not_read(tmp_path: Path, name: str) -> None:
         read_file(tmp_path / name, ["at"], [])
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("empty.parquet", b""),
-        ("text.parquet", CSV.encode()),
-        ("empty.csv", b""),
-        ("ragged.csv", b"user,at\na,1\nb\n"),
-        ("torn.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9]),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [
+    ("empty.parquet", b""), ("text.parquet", CSV.encode()), ("empty.csv", b""), ("ragged.csv", b"user,at\na,1\nb\n"),
+    ("torn.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9]),
+])  # fmt: skip
 def test_a_file_that_is_not_whole(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidData, match=f"the file cannot be read; got .*; check that {name} is complete"):

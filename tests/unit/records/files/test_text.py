@@ -136,15 +136,12 @@ def test_types_are_part_of_the_code_of_a_plan() -> None:
     assert hash(steps) == hash(plan(types={"user": "int64"}))
 
 
-@pytest.mark.parametrize(
-    ("types", "telling"),
-    [
-        ({"user": "integer"}, "types names an unknown type; got user: 'integer'; such as"),
-        ({"user": int}, "types names an unknown type; got user: <class 'int'>"),
-        ("int64", "types must map columns to types; got 'int64'"),
-        ({"usr": "int64"}, "types names a column that the plan does not read; got 'usr'; one of ['user', 'at']"),
-    ],
-)
+@pytest.mark.parametrize(("types", "telling"), [
+    ({"user": "integer"}, "types names an unknown type; got user: 'integer'; such as"),
+    ({"user": int}, "types names an unknown type; got user: <class 'int'>"),
+    ("int64", "types must map columns to types; got 'int64'"),
+    ({"usr": "int64"}, "types names a column that the plan does not read; got 'usr'; one of ['user', 'at']"),
+])  # fmt: skip
 def test_types_that_cannot_be(types: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         plan(types=types).run(pa.table({"user": ["a"], "at": [1]}))
@@ -278,16 +275,10 @@ def test_fields_of_a_log_are_parted_by_spaces_outside_quotes(tmp_path: Path, nam
     assert f"{name} is read as text separated by spaces, as its first lines have it" in run.remarks()
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("user,note\nada,a b\n", ["user", "note"]),
-        ('"user; or so",at\n"a;b",1\n', ["user; or so", "at"]),
-        ("one name\nits value\n", ["one name"]),
-        ("a b c\n1 2\n", ["a b c"]),
-        ("a b c\n1 2 3\n", ["a", "b", "c"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "names"), [
+    ("user,note\nada,a b\n", ["user", "note"]), ('"user; or so",at\n"a;b",1\n', ["user; or so", "at"]),
+    ("one name\nits value\n", ["one name"]), ("a b c\n1 2\n", ["a b c"]), ("a b c\n1 2 3\n", ["a", "b", "c"]),
+])  # fmt: skip
 def test_what_stands_in_quotes_parts_nothing(tmp_path: Path, text: str, names: list[str]) -> None:
     assert read_file(written(tmp_path, text)).table.column_names == names
 

@@ -249,22 +249,18 @@ def test_dates_are_midnight_in_the_zone_of_the_plan(tmp_path: Path) -> None:
             plan().run(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "telling"),
-    [
-        ([("ada", 1)], "a list must hold records; got row 0: tuple; a list of dicts, a list of paths, or pandas.Data"),
-        ([{"user": "ada"}, 5], "a list must hold records; got row 1: int"),
-        ({"user": "ada", "at": 1}, "a dict must hold columns; got 'user': 'ada'; a list for each column, or a list of"),
-        ({"user": ["ada"], "at": []}, "the columns are not equally long; got 'user': 1, 'at': 0; a value for each"),
-        ([], "column 'user' is not in the data; got no columns"),
-        ({}, "column 'user' is not in the data; got no columns"),
-        (io.BytesIO(), "there is nothing to read; got the buffer; one with records; after writing to it, seek(0)"),
-        (io.BytesIO(b"PK\x03\x04rest"), "a ZIP archive is not read; got the buffer; pandas.read_excel(…) if it is an"),
-        (io.BytesIO(b"PAR1 torn"), "the file cannot be read; got"),
-        (pl.LazyFrame(), "column 'user' is not in the data; got no columns"),
-        (pl.LazyFrame({"user": [1]}).select(pl.col("nowhere")), "the LazyFrame cannot be collected; got"),
-    ],
-)
+@pytest.mark.parametrize(("data", "telling"), [
+    ([("ada", 1)], "a list must hold records; got row 0: tuple; a list of dicts, a list of paths, or pandas.Data"),
+    ([{"user": "ada"}, 5], "a list must hold records; got row 1: int"),
+    ({"user": "ada", "at": 1}, "a dict must hold columns; got 'user': 'ada'; a list for each column, or a list of"),
+    ({"user": ["ada"], "at": []}, "the columns are not equally long; got 'user': 1, 'at': 0; a value for each"),
+    ([], "column 'user' is not in the data; got no columns"), ({}, "column 'user' is not in the data; got no columns"),
+    (io.BytesIO(), "there is nothing to read; got the buffer; one with records; after writing to it, seek(0)"),
+    (io.BytesIO(b"PK\x03\x04rest"), "a ZIP archive is not read; got the buffer; pandas.read_excel(…) if it is an"),
+    (io.BytesIO(b"PAR1 torn"), "the file cannot be read; got"),
+    (pl.LazyFrame(), "column 'user' is not in the data; got no columns"),
+    (pl.LazyFrame({"user": [1]}).select(pl.col("nowhere")), "the LazyFrame cannot be collected; got"),
+])  # fmt: skip
 def test_a_mistake_in_memory_gets_the_right_call(data: Any, telling: str) -> None:
     with pytest.raises(SessionkitError) as caught:
         plan().run(data)

@@ -54,25 +54,21 @@ def as_parquet() -> io.BytesIO:
 WAYS: dict[str, Callable[[], Any]] = {
     "list": lambda: ROWS,
     "list without what is missing": lambda: [{k: v for k, v in row.items() if v is not None} for row in ROWS],
-    "list with NaN": lambda: with_missing(float("nan")),
-    "list with NA": lambda: with_missing(pd.NA),
+    "list with NaN": lambda: with_missing(float("nan")), "list with NA": lambda: with_missing(pd.NA),
     "dict": lambda: COLUMNS,
     "dict of arrays": lambda: {name: np.array(values, object) for name, values in COLUMNS.items()},
     "dict of Arrow": lambda: {name: INTEGERS[name] for name in NAMES},
     "dict of polars": lambda: {name: pl.Series(values) for name, values in COLUMNS.items()},
     "dict of pandas": lambda: {name: pd.array(values, "Int64") for name, values in COLUMNS.items()},
     "JSON lines": lambda: io.BytesIO("".join(json.dumps(row) + "\n" for row in ROWS).encode()),
-    "JSON": lambda: io.BytesIO(json.dumps(ROWS).encode()),
-    "CSV": as_csv,
-    "Parquet": as_parquet,
-    "Arrow": lambda: INTEGERS,
-    "polars": lambda: pl.from_arrow(INTEGERS),
+    "JSON": lambda: io.BytesIO(json.dumps(ROWS).encode()), "CSV": as_csv, "Parquet": as_parquet,
+    "Arrow": lambda: INTEGERS, "polars": lambda: pl.from_arrow(INTEGERS),
     "pandas": lambda: pd.DataFrame(COLUMNS, dtype="Int64"),
     "pandas by Arrow": lambda: INTEGERS.to_pandas(types_mapper=pd.ArrowDtype),
     "pandas with objects": lambda: pd.DataFrame(COLUMNS, dtype=object),
     "pandas with objects and NaN": lambda: pd.DataFrame(with_missing(float("nan")), dtype=object),
     "DuckDB": lambda: duckdb.from_arrow(INTEGERS),
-}
+}  # fmt: skip
 
 
 def plan() -> sk.Plan:
