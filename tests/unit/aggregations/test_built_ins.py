@@ -29,47 +29,30 @@ def records(values: list[Any], times: list[int] | None = None, **more: list[Any]
     return pd.DataFrame({"user": ["ada"] * len(values), "at": times, "v": pd.Series(values, dtype=object), **more})
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "code", "columns"),
-    [
-        (sk.count(), "count()", ()),
-        (sk.sum("amount"), "sum('amount')", ("amount",)),
-        (sk.mean('it"s'), "mean('it\"s')", ('it"s',)),
-        (sk.reduce(max, "v"), "reduce(max, 'v')", ("v",)),
-        (sk.reduce(max, ["v", "w"]), "reduce(max, ['v', 'w'])", ("v", "w")),
-        (sk.reduce(lambda a, b: a, ("v",)), "reduce(<lambda>, ('v',))", ("v",)),
-        (sk.reduce(functools.partial(max), "v"), "reduce(partial, 'v')", ("v",)),
-        (
-            sk.aggregation(initializer=str, aggregator=max, merger=max),
-            "aggregation(initializer=str, aggregator=max, merger=max, value=())",
-            (),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("aggregation", "code", "columns"), [
+    (sk.count(), "count()", ()), (sk.sum("amount"), "sum('amount')", ("amount",)),
+    (sk.mean('it"s'), "mean('it\"s')", ('it"s',)), (sk.reduce(max, "v"), "reduce(max, 'v')", ("v",)),
+    (sk.reduce(max, ["v", "w"]), "reduce(max, ['v', 'w'])", ("v", "w")),
+    (sk.reduce(lambda a, b: a, ("v",)), "reduce(<lambda>, ('v',))", ("v",)),
+    (sk.reduce(functools.partial(max), "v"), "reduce(partial, 'v')", ("v",)),
+    (sk.aggregation(initializer=str, aggregator=max, merger=max),
+     "aggregation(initializer=str, aggregator=max, merger=max, value=())", ()),
+])  # fmt: skip
 def test_code_and_columns(aggregation: Any, code: str, columns: tuple[str, ...]) -> None:
     assert (repr(aggregation), aggregation.columns) == (code, columns)
 
 
-@pytest.mark.parametrize(
-    ("call", "telling"),
-    [
-        (lambda: API.sum(5), 'an aggregation takes names of columns; got 5; text, such as sk.sum("amount")'),
-        (lambda: API.first(None), "an aggregation takes names of columns; got None"),
-        (lambda: API.reduce(max, 5), "an aggregation takes names of columns; got 5"),
-        (lambda: API.reduce(max, ["v", 5]), "an aggregation takes names of columns; got 5"),
-        (lambda: API.reduce(max, ()), "reduce needs a value; got (); the column whose values are combined"),
-        (
-            lambda: API.reduce("max", "v"),
-            "function must be a function; got 'max'; define it with def, or pass a lambda",
-        ),
-        (lambda: API.aggregation(initializer=0, aggregator=max, merger=max), "initializer must be a function; got 0"),
-        (
-            lambda: API.aggregation(initializer=int, aggregator=None, merger=max),
-            "aggregator must be a function; got None",
-        ),
-        (lambda: API.aggregation(initializer=int, aggregator=max, merger=[]), "merger must be a function; got []"),
-    ],
-)
+@pytest.mark.parametrize(("call", "telling"), [
+    (lambda: API.sum(5), 'an aggregation takes names of columns; got 5; text, such as sk.sum("amount")'),
+    (lambda: API.first(None), "an aggregation takes names of columns; got None"),
+    (lambda: API.reduce(max, 5), "an aggregation takes names of columns; got 5"),
+    (lambda: API.reduce(max, ["v", 5]), "an aggregation takes names of columns; got 5"),
+    (lambda: API.reduce(max, ()), "reduce needs a value; got (); the column whose values are combined"),
+    (lambda: API.reduce("max", "v"), "function must be a function; got 'max'; define it with def, or pass a lambda"),
+    (lambda: API.aggregation(initializer=0, aggregator=max, merger=max), "initializer must be a function; got 0"),
+    (lambda: API.aggregation(initializer=int, aggregator=None, merger=max), "aggregator must be a function; got None"),
+    (lambda: API.aggregation(initializer=int, aggregator=max, merger=[]), "merger must be a function; got []"),
+])  # fmt: skip
 def test_refused(call: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         call()
@@ -155,27 +138,16 @@ def test_objects_are_handed_over_as_they_are(values: list[Any]) -> None:
     assert seen == [{"v": value, "at": at} for at, value in enumerate(values)]
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "telling"),
-    [
-        (
-            sk.reduce(lambda a, b: a / b, "v"),
-            "reduce(<lambda>, 'v') failed at record of key 'ada' at partition 0, offset 1, time 1",
-        ),
-        (
-            sk.aggregation(initializer=dict, aggregator=lambda k, v, a: a["x"], merger=max),
-            "at partition 0, offset 0, time 0; got KeyError: 'x'; nothing of this run was committed",
-        ),
-        (
-            sk.aggregation(initializer=lambda: 1 / 0, aggregator=max, merger=max),
-            "got ZeroDivisionError: division by zero; nothing of this run was committed",
-        ),
-        (
-            sk.aggregation(initializer=int, aggregator=lambda k, v, a: v, merger=lambda k, a, b: a.nope, value="v"),
-            "failed at record of key 'ada' at partition 0, offset 1, time 1; got AttributeError",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("aggregation", "telling"), [
+    (sk.reduce(lambda a, b: a / b, "v"),
+     "reduce(<lambda>, 'v') failed at record of key 'ada' at partition 0, offset 1, time 1"),
+    (sk.aggregation(initializer=dict, aggregator=lambda k, v, a: a["x"], merger=max),
+     "at partition 0, offset 0, time 0; got KeyError: 'x'; nothing of this run was committed"),
+    (sk.aggregation(initializer=lambda: 1 / 0, aggregator=max, merger=max),
+     "got ZeroDivisionError: division by zero; nothing of this run was committed"),
+    (sk.aggregation(initializer=int, aggregator=lambda k, v, a: v, merger=lambda k, a, b: a.nope, value="v"),
+     "failed at record of key 'ada' at partition 0, offset 1, time 1; got AttributeError"),
+])  # fmt: skip
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_function_that_raises(aggregation: Any, telling: str, rules: str) -> None:
     with pytest.raises(AggregationFailed) as caught:

@@ -40,15 +40,13 @@ def test_what_is_not_told_is_as_kafka_has_it() -> None:
 
 
 ALL: list[dict[str, Any]] = [
-    {},
-    {"store": "memory", "retention": "90 minutes"},
+    {}, {"store": "memory", "retention": "90 minutes"},
     {"caching": True, "commit_interval": "0s", "emit_interval": "0s"},
     {"caching": " 512 kb ", "commit_every": np.int64(3)},
     {"caching": False, "commit_every": [0, 4, 4], "clock": 'arr"ived'},
-    {"restarts": [17, (40, "changelog"), (90, "killed")]},
-    {"restarts": np.array([3])},
+    {"restarts": [17, (40, "changelog"), (90, "killed")]}, {"restarts": np.array([3])},
     {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None, "restarts": (4,)},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("told", ALL, ids=str)
@@ -81,33 +79,27 @@ def test_it_says_in_words_what_it_supposes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "telling"),
-    [
-        ({"store": "disk"}, "store must be a known choice; got 'disk'; one of 'memory', 'rocksdb'"),
-        ({"store": "spark"}, "store must be a known choice; got 'spark'"),
-        ({"store": dict}, "store must be a kind of store; got <class 'dict'>; one of 'memory', 'rocksdb'"),
-        ({"caching": 10_485_760}, 'a cache needs a unit; got caching=10485760; .*"10485760 B"'),
-        ({"caching": "yes"}, "caching is no number of bytes; got 'yes'; a whole number with B, KB, MB or GB"),
-        ({"caching": 2.5}, "caching must be True, False or a size; got 2.5"),
-        ({"caching": None}, "caching must be True, False or a size; got None"),
-        ({"commit_every": 0}, "commit_every must be positive; got 0"),
-        ({"commit_every": -3}, "commit_every must be positive; got -3"),
-        (
-            {"commit_every": "3"},
-            "must be positive; got '3'; a number of records, 1 or more, or the rows after which",
-        ),
-        ({"commit_interval": 5}, "commit_interval"),
-        ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
-        ({"emit_interval": "soon"}, "emit_interval must be a duration; got 'soon'"),
-        ({"retention": -1}, "retention must be 0 ms or more"),
-        ({"retention": "long"}, "retention must be a duration; got 'long'"),
-        ({"clock": [1, 2]}, r"clock must be a column; got \[1, 2\]; clock=\"arrived\""),
-        ({"guarantee": "at_most_once"}, "guarantee must be a known choice; got 'at_most_once'"),
-        ({"restarts": [3, 2]}, r"got \[3, 2\]; increasing numbers from 0, each alone or with its kind"),
-        ({"cache": True}, "Deployment cannot be called like this; got an unexpected keyword argument 'cache'; "),
-    ],
-)
+@pytest.mark.parametrize(("given", "telling"), [
+    ({"store": "disk"}, "store must be a known choice; got 'disk'; one of 'memory', 'rocksdb'"),
+    ({"store": "spark"}, "store must be a known choice; got 'spark'"),
+    ({"store": dict}, "store must be a kind of store; got <class 'dict'>; one of 'memory', 'rocksdb'"),
+    ({"caching": 10_485_760}, 'a cache needs a unit; got caching=10485760; .*"10485760 B"'),
+    ({"caching": "yes"}, "caching is no number of bytes; got 'yes'; a whole number with B, KB, MB or GB"),
+    ({"caching": 2.5}, "caching must be True, False or a size; got 2.5"),
+    ({"caching": None}, "caching must be True, False or a size; got None"),
+    ({"commit_every": 0}, "commit_every must be positive; got 0"),
+    ({"commit_every": -3}, "commit_every must be positive; got -3"),
+    ({"commit_every": "3"}, "must be positive; got '3'; a number of records, 1 or more, or the rows after which"),
+    ({"commit_interval": 5}, "commit_interval"),
+    ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
+    ({"emit_interval": "soon"}, "emit_interval must be a duration; got 'soon'"),
+    ({"retention": -1}, "retention must be 0 ms or more"),
+    ({"retention": "long"}, "retention must be a duration; got 'long'"),
+    ({"clock": [1, 2]}, r"clock must be a column; got \[1, 2\]; clock=\"arrived\""),
+    ({"guarantee": "at_most_once"}, "guarantee must be a known choice; got 'at_most_once'"),
+    ({"restarts": [3, 2]}, r"got \[3, 2\]; increasing numbers from 0, each alone or with its kind"),
+    ({"cache": True}, "Deployment cannot be called like this; got an unexpected keyword argument 'cache'; "),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(given: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument, match=telling):
         sk.Deployment(**given)

@@ -76,29 +76,15 @@ class SparkFrame:
     __module__ = "pyspark.sql.dataframe"
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "telling"),
-    [
-        (CLICKS, {"keys": []}, "no key is named; got an empty list; a key, or all records without keys="),
-        (CLICKS, {"keys": "ada"}, "keys= takes a list of keys; got 'ada'; such as keys=[\"ada\"]"),
-        (CLICKS, {"keys": 7}, "keys= takes a list of keys; got 7; "),
-        (
-            CLICKS,
-            {"keys": ["ada"], "deployment": sk.Deployment()},
-            "a run of some keys stands by itself; got deployment=",
-        ),
-        (
-            CLICKS,
-            {"keys": ["ada"], "store": sk.open_store("memory", "s")},
-            "a run of some keys stands by itself; got s",
-        ),
-        (
-            SparkFrame(),
-            {"keys": ["ada"]},
-            'keys= is for records that are read here; got a Spark DataFrame; plan.run(df).of("ada")',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("data", "options", "telling"), [
+    (CLICKS, {"keys": []}, "no key is named; got an empty list; a key, or all records without keys="),
+    (CLICKS, {"keys": "ada"}, "keys= takes a list of keys; got 'ada'; such as keys=[\"ada\"]"),
+    (CLICKS, {"keys": 7}, "keys= takes a list of keys; got 7; "),
+    (CLICKS, {"keys": ["ada"], "deployment": sk.Deployment()}, "a run of some keys stands by itself; got deployment="),
+    (CLICKS, {"keys": ["ada"], "store": sk.open_store("memory", "s")}, "a run of some keys stands by itself; got s"),
+    (SparkFrame(), {"keys": ["ada"]},
+     'keys= is for records that are read here; got a Spark DataFrame; plan.run(df).of("ada")'),
+])  # fmt: skip
 def test_what_is_refused(data: Any, options: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         PLAN.run(data, **options)

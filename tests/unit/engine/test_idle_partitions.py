@@ -282,18 +282,15 @@ def test_what_has_no_such_rule_refuses_it_in_words(what: str, tmp_path: Path, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"idle_after": "10m", "arrival": None}, "idle_after= needs a clock that a replay reads again"),
-        ({"arrival": "got"}, "arrival= is read for idle_after= alone; got 'got'"),
-        ({"idle_after": "10m", "partition": None}, "idle_after= needs partitions: one follows the others"),
-        ({"idle_after": "10m", "sort": "timestamp"}, 'sort="timestamp" makes an order that no clock has seen'),
-        ({"idle_after": "0s"}, "idle_after must be longer than nothing; got '0s'"),
-        ({"idle_after": 600}, "a bare number|needs a unit|has no unit"),
-        ({"idle_after": "10m", "arrival": 3}, "arrival must be text; got 3"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ({"idle_after": "10m", "arrival": None}, "idle_after= needs a clock that a replay reads again"),
+    ({"arrival": "got"}, "arrival= is read for idle_after= alone; got 'got'"),
+    ({"idle_after": "10m", "partition": None}, "idle_after= needs partitions: one follows the others"),
+    ({"idle_after": "10m", "sort": "timestamp"}, 'sort="timestamp" makes an order that no clock has seen'),
+    ({"idle_after": "0s"}, "idle_after must be longer than nothing; got '0s'"),
+    ({"idle_after": 600}, "a bare number|needs a unit|has no unit"),
+    ({"idle_after": "10m", "arrival": 3}, "arrival must be text; got 3"),
+])  # fmt: skip
 def test_a_rule_that_cannot_be_kept_is_refused_at_once(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         sk.group_by_key("user", **PLACES | given)

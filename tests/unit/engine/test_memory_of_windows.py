@@ -108,7 +108,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "a sweep": lambda: sk.sweep(hopping(10**6), records(50, 10**6), grace_ms=[0, 1]),
     "chosen keys": lambda: hopping(10**6).run(records(50, 10**6), keys=["ada"]),
     "no trace": lambda: hopping(10**6).run(records(50, 10**6), trace=False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)

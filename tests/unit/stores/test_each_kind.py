@@ -180,19 +180,16 @@ def test_fetch_session_is_exact(kind: str, tmp_path: Path) -> None:
             assert store.fetch_session(key, start, end) is None
 
 
-@pytest.mark.parametrize(
-    ("kinds", "start", "end", "telling"),
-    [
-        (KINDS, 9, 5, "a session starts at 0 or later and does not end before; got [9, 5]; swap them"),
-        (KINDS, -1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
-        (KINDS, 1.0, 5, "a time of a session must be a moment; got 1.0; a time such as"),
-        (KINDS, 1, None, "a time of a session must be a moment; got None"),
-        (KINDS, 1, True, "a time of a session must be a moment; got True"),
-        (KINDS, "1", 5, "a time of a session must be a moment; got '1'"),
-        (["rocksdb"], 1, 2**63, "got [1, 9223372036854775808]; times from 0 to 2**63 - 1"),
-        (["rocksdb"], -1, -1, "got [-1, -1]; times from 0 to 2**63 - 1"),
-    ],
-)
+@pytest.mark.parametrize(("kinds", "start", "end", "telling"), [
+    (KINDS, 9, 5, "a session starts at 0 or later and does not end before; got [9, 5]; swap them"),
+    (KINDS, -1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
+    (KINDS, 1.0, 5, "a time of a session must be a moment; got 1.0; a time such as"),
+    (KINDS, 1, None, "a time of a session must be a moment; got None"),
+    (KINDS, 1, True, "a time of a session must be a moment; got True"),
+    (KINDS, "1", 5, "a time of a session must be a moment; got '1'"),
+    (["rocksdb"], 1, 2**63, "got [1, 9223372036854775808]; times from 0 to 2**63 - 1"),
+    (["rocksdb"], -1, -1, "got [-1, -1]; times from 0 to 2**63 - 1"),
+])  # fmt: skip
 def test_spans_that_cannot_be(kinds: list[str], start: Any, end: Any, telling: str, tmp_path: Path) -> None:
     for kind in kinds:
         with opened(kind, "sessions", tmp_path) as store, pytest.raises(InvalidArgument) as caught:
@@ -248,18 +245,11 @@ def test_names_that_are_refused(kind: str, name: Any, tmp_path: Path) -> None:
 
 CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "sessions": {
-        "put": ("ada", 5, 9, 1),
-        "remove": ("ada", 5, 9),
-        "find_sessions": ("ada", 0, 10),
-        "backward_find_sessions": ("ada", 0, 10),
-        "find_sessions_in_keys": ("a", "b", 0, 10),
-        "backward_find_sessions_in_keys": ("a", "b", 0, 10),
-        "find_sessions_by_end": (0, 10),
-        "fetch_session": ("ada", 5, 9),
-        "fetch": ("ada",),
-        "backward_fetch": ("ada",),
-        "load": (pa.array(["ada"]), {0: 5}, ("count",)),
-        "commit": (session_columns([]), session_columns([]), {}),
+        "put": ("ada", 5, 9, 1), "remove": ("ada", 5, 9), "find_sessions": ("ada", 0, 10),
+        "backward_find_sessions": ("ada", 0, 10), "find_sessions_in_keys": ("a", "b", 0, 10),
+        "backward_find_sessions_in_keys": ("a", "b", 0, 10), "find_sessions_by_end": (0, 10),
+        "fetch_session": ("ada", 5, 9), "fetch": ("ada",), "backward_fetch": ("ada",),
+        "load": (pa.array(["ada"]), {0: 5}, ("count",)), "commit": (session_columns([]), session_columns([]), {}),
     },
     "windows": {
         "put": ("ada", 5, 1, 9), "fetch_window": ("ada", 5), "fetch": ("ada", 0, 10), "backward_fetch": ("ada", 0, 10),

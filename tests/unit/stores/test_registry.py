@@ -34,32 +34,21 @@ print(before, after, "sessionkit.stores.memory.sessions" in sys.modules)
     assert done.stdout == "[] [] True\n"
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "telling"),
-    [
-        ("memory", {"directory": "state"}, "a store of kind 'memory' has no such option; got directory='state'; leave"),
-        ("memory", {"retenshun": "1h"}, "got retenshun='1h'; leave it out, or take another kind; the options of this"),
-        ("memory", {"batch": 7}, "the options of this one are retention, name"),
-        ("rocksdb", {"checkpoint": "state"}, "a store of kind 'rocksdb' has no such option; got checkpoint='state'"),
-        ("rocksdb", {"directory": "state", "index": True}, "has no such option; got index=True"),
-        (
-            "rocksdb",
-            {},
-            "needs an option; got directory=None; directory=…; the options of this kind are name, directory",
-        ),
-        ("spark", {}, "a store of kind 'spark' needs an option; got checkpoint=None; checkpoint=…"),
-        (
-            "spark",
-            {"retention": "1h", "checkpoint": "state"},
-            "a store of kind 'spark' has no such option; got retention",
-        ),
-        ("spark", {"name": "clicks", "checkpoint": "state"}, "a store of kind 'spark' has no such option; got name="),
-        ("disk", {}, "kind of store must be a known choice; got 'disk'; one of 'memory', 'rocksdb', 'spark'"),
-        (None, {}, "kind of store must be a known choice; got None; one of 'memory', 'rocksdb', 'spark'"),
-        (["memory"], {}, "kind of store must be a known choice; got ['memory']; one of 'memory', 'rocksdb', 'spark'"),
-        ("memory", {"of": "window"}, "of must be a known choice; got 'window'; one of 'sessions', 'windows'"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "telling"), [
+    ("memory", {"directory": "state"}, "a store of kind 'memory' has no such option; got directory='state'; leave"),
+    ("memory", {"retenshun": "1h"}, "got retenshun='1h'; leave it out, or take another kind; the options of this"),
+    ("memory", {"batch": 7}, "the options of this one are retention, name"),
+    ("rocksdb", {"checkpoint": "state"}, "a store of kind 'rocksdb' has no such option; got checkpoint='state'"),
+    ("rocksdb", {"directory": "state", "index": True}, "has no such option; got index=True"),
+    ("rocksdb", {}, "needs an option; got directory=None; directory=…; the options of this kind are name, directory"),
+    ("spark", {}, "a store of kind 'spark' needs an option; got checkpoint=None; checkpoint=…"),
+    ("spark", {"retention": "1h", "checkpoint": "state"}, "a store of kind 'spark' has no such option; got retention"),
+    ("spark", {"name": "clicks", "checkpoint": "state"}, "a store of kind 'spark' has no such option; got name="),
+    ("disk", {}, "kind of store must be a known choice; got 'disk'; one of 'memory', 'rocksdb', 'spark'"),
+    (None, {}, "kind of store must be a known choice; got None; one of 'memory', 'rocksdb', 'spark'"),
+    (["memory"], {}, "kind of store must be a known choice; got ['memory']; one of 'memory', 'rocksdb', 'spark'"),
+    ("memory", {"of": "window"}, "of must be a known choice; got 'window'; one of 'sessions', 'windows'"),
+])  # fmt: skip
 def test_options_that_a_kind_has_not_or_needs(kind: Any, options: dict[str, Any], telling: str) -> None:
     name = None if kind == "spark" else "clicks"
     with pytest.raises(InvalidArgument) as error:

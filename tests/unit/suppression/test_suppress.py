@@ -162,21 +162,17 @@ def test_what_is_always_so_may_be_said() -> None:
     assert plan.suppress("until_window_closes", when_full="shut_down") == plan.suppress("until_window_closes")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "telling"),
-    [
-        (("for ever",), {}, "suppress must be a known choice"),
-        (("until_window_closes", "1s"), {}, "has no time; got '1s'"),
-        (("until_time_limit",), {}, "has a time; got None"),
-        (("until_time_limit", -1), {}, "wait"),
-        (("until_window_closes",), {"when_full": "emit_early"}, "shuts down when it is full"),
-        (("until_time_limit", "1s"), {"when_full": "wait"}, "when_full must be a known choice"),
-        (("until_window_closes",), {"max_records": -1}, "max_records is no size; got -1"),
-        (("until_window_closes",), {"max_bytes": 1.5}, "max_bytes is no size; got 1.5"),
-        (("until_window_closes",), {"max_bytes": True}, "max_bytes is no size; got True"),
-        (("until_window_closes",), {"most": 1}, "suppress cannot be called like this"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "options", "telling"), [
+    (("for ever",), {}, "suppress must be a known choice"),
+    (("until_window_closes", "1s"), {}, "has no time; got '1s'"), (("until_time_limit",), {}, "has a time; got None"),
+    (("until_time_limit", -1), {}, "wait"),
+    (("until_window_closes",), {"when_full": "emit_early"}, "shuts down when it is full"),
+    (("until_time_limit", "1s"), {"when_full": "wait"}, "when_full must be a known choice"),
+    (("until_window_closes",), {"max_records": -1}, "max_records is no size; got -1"),
+    (("until_window_closes",), {"max_bytes": 1.5}, "max_bytes is no size; got 1.5"),
+    (("until_window_closes",), {"max_bytes": True}, "max_bytes is no size; got True"),
+    (("until_window_closes",), {"most": 1}, "suppress cannot be called like this"),
+])  # fmt: skip
 def test_what_cannot_be_said(arguments: Any, options: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument, match=telling):
         plan_of(SESSIONS).suppress(*arguments, **options)

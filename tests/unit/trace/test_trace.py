@@ -302,7 +302,7 @@ BROKEN: dict[str, list[Change]] = {
         with_entry("window_columns", "end_ms", 2, 99),
     ],
     "a session closes once, unless it is re-opened": [with_derived("closes", closed_twice)],
-}
+}  # fmt: skip
 
 
 @every_broken(BROKEN)

@@ -108,15 +108,11 @@ def test_as_a_value() -> None:
         plan.with_windows(grace="1h")
 
 
-@pytest.mark.parametrize(
-    ("change", "telling"),
-    [
-        (lambda plan, data: plan.emit("on_window_close").run(data), "these windows have no final results"),
-        (run_deployed, r"Kafka 4\.3\.1 has no until"),
-        (sk.audit, r"Kafka 4\.3\.1 has no until"),
-        (lambda plan, data: plan.run(data, retention="3h"), "these windows bring their own retention"),
-    ],
-)
+@pytest.mark.parametrize(("change", "telling"), [
+    (lambda plan, data: plan.emit("on_window_close").run(data), "these windows have no final results"),
+    (run_deployed, r"Kafka 4\.3\.1 has no until"), (sk.audit, r"Kafka 4\.3\.1 has no until"),
+    (lambda plan, data: plan.run(data, retention="3h"), "these windows bring their own retention"),
+])  # fmt: skip
 def test_what_does_not_go_together(change: Any, telling: str) -> None:
     windows = sk.SessionWindows.until(inactivity_gap="5min", retention="1h")
     plan = group_in_ms("key").windowed_by(windows).count()

@@ -28,16 +28,14 @@ pytestmark = pytest.mark.lengthy
 ROWS, BEHIND = b"\x02", b"\x03"
 
 numbers = {
-    "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
-    "small": (pa.int16(), st.integers(-5, 5)),
-    "unsigned": (pa.uint64(), st.integers(0, 2**63 - 1)),
-    "float": (pa.float64(), st.floats(allow_nan=False)),
+    "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)), "small": (pa.int16(), st.integers(-5, 5)),
+    "unsigned": (pa.uint64(), st.integers(0, 2**63 - 1)), "float": (pa.float64(), st.floats(allow_nan=False)),
     "short": (pa.float32(), st.floats(width=32, allow_nan=False)),
     "mean": (
         pa.struct([("sum", pa.float64()), ("count", pa.int64())]),
         st.fixed_dictionaries({"sum": st.floats(allow_nan=False), "count": st.integers(0, 9)}),
     ),
-}
+}  # fmt: skip
 others = {"text": (pa.string(), st.text(max_size=3)), "list": (pa.list_(pa.int64()), st.lists(st.integers(0, 9)))}
 keys = {
     "str": (pa.large_string(), st.text(max_size=3)),
@@ -214,16 +212,10 @@ def test_loaded_are_the_windows_of_the_keys_and_those_before_the_time(tmp_path: 
             assert sorted(loaded.end_ms.tolist()) == ends
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda raw: raw[:-1],
-        lambda raw: raw + b"N",
-        lambda raw: raw[:20] + bytes([raw[20] ^ 1]) + raw[21:],
-        lambda raw: b"",
-        lambda raw: b"\x00" * len(raw),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda raw: raw[:-1], lambda raw: raw + b"N", lambda raw: raw[:20] + bytes([raw[20] ^ 1]) + raw[21:],
+    lambda raw: b"", lambda raw: b"\x00" * len(raw),
+])  # fmt: skip
 def test_damage_is_found_among_many(tmp_path: Path, change: Any) -> None:
     state = some()
     with RocksDBSessionStore(name="s", directory=tmp_path) as store:

@@ -241,14 +241,11 @@ def test_state_stays(directory: Path) -> None:
         store.check_names({"n"})
 
 
-@pytest.mark.parametrize(
-    ("options", "telling"),
-    [
-        ({"form": "by time"}, "time_ordered False, not True"),
-        ({"form": "by time, with index"}, "time_ordered False, not True; index False, not True"),
-        ({"retention": "5ms"}, "retention none, not 5 ms"),
-    ],
-)
+@pytest.mark.parametrize(("options", "telling"), [
+    ({"form": "by time"}, "time_ordered False, not True"),
+    ({"form": "by time, with index"}, "time_ordered False, not True; index False, not True"),
+    ({"retention": "5ms"}, "retention none, not 5 ms"),
+])  # fmt: skip
 def test_other_settings_are_refused_by_name(directory: Path, options: dict[str, Any], telling: str) -> None:
     opened(directory).close()
     with pytest.raises(StoreMismatch, match=f"got {telling}"):

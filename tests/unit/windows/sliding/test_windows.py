@@ -65,26 +65,16 @@ def missed(run: sk.Run) -> list[tuple[int, int, int]]:
 # ---- parameters
 
 
-@pytest.mark.parametrize(
-    ("parameters", "telling"),
-    [
-        (
-            {"time_difference": 0},
-            'time_difference must be more than 0 ms; got 0 ms; time_difference="10s"; Kafka takes 0 and then fails',
-        ),
-        ({"time_difference": "0ms"}, "time_difference must be more than 0 ms; got 0 ms"),
-        (
-            {"time_difference": None},
-            "time_difference must be given; got neither time_difference nor time_difference_ms",
-        ),
-        ({"time_difference_ms": 2**62 + 1}, "time_difference_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
-        ({"grace_ms": 2**62 + 1}, "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
-        (
-            {"time_difference_ms": 2**61, "grace_ms": 1},
-            "twice time_difference and grace must be at most 2**62 ms; got 4611686018427387905 ms; shorten one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "telling"), [
+    ({"time_difference": 0},
+     'time_difference must be more than 0 ms; got 0 ms; time_difference="10s"; Kafka takes 0 and then fails'),
+    ({"time_difference": "0ms"}, "time_difference must be more than 0 ms; got 0 ms"),
+    ({"time_difference": None}, "time_difference must be given; got neither time_difference nor time_difference_ms"),
+    ({"time_difference_ms": 2**62 + 1}, "time_difference_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+    ({"grace_ms": 2**62 + 1}, "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+    ({"time_difference_ms": 2**61, "grace_ms": 1},
+     "twice time_difference and grace must be at most 2**62 ms; got 4611686018427387905 ms; shorten one"),
+])  # fmt: skip
 def test_parameters_that_are_refused(parameters: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         given = {name.removesuffix("_ms") for name in parameters}

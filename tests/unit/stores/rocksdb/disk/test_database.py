@@ -260,17 +260,10 @@ def test_a_range_is_dropped_once(database: Database) -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize(
-    ("backward", "bound", "found"),
-    [
-        (False, b"\x09\x02", [2, 3, 4, 5]),
-        (False, b"\x09\x02\x00", [3, 4, 5]),
-        (True, b"\x09\x02", [1, 0]),
-        (True, b"\x09\x02\x00", [2, 1, 0]),
-        (True, b"\x0a", [5, 4, 3, 2, 1, 0]),
-        (False, b"\x0a", []),
-    ],
-)
+@pytest.mark.parametrize(("backward", "bound", "found"), [
+    (False, b"\x09\x02", [2, 3, 4, 5]), (False, b"\x09\x02\x00", [3, 4, 5]), (True, b"\x09\x02", [1, 0]),
+    (True, b"\x09\x02\x00", [2, 1, 0]), (True, b"\x0a", [5, 4, 3, 2, 1, 0]), (False, b"\x0a", []),
+])  # fmt: skip
 def test_a_cursor_goes_from_its_bound_on_or_back_from_before_it(
     database: Database, waits: bool, backward: bool, bound: bytes, found: list[int]
 ) -> None:

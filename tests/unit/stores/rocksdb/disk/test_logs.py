@@ -337,19 +337,16 @@ def log_of(*batches: bytes) -> bytes:
 TEN, ELEVEN, TWELVE = batch(10, 1), batch(11, 1), batch(12, 1)  # 23 bytes each in a log
 
 
-@pytest.mark.parametrize(
-    ("logs", "said"),
-    [
-        ({4: log_of(batch(10, 2), TWELVE)}, ""),
-        ({4: log_of(batch(10, 2), batch(13, 1))}, "000004.log continues with change 13 at byte 23, not 12"),
-        ({4: log_of(TEN), 5: log_of(ELEVEN)}, ""),
-        ({4: log_of(TEN), 5: log_of(TWELVE)}, "000005.log continues with change 12 at byte 0, not 11"),
-        ({4: log_of(TEN), 5: log_of(TEN)}, "000005.log continues with change 10 at byte 0, not 11"),
-        ({4: log_of(ELEVEN)}, "000004.log continues with change 11 at byte 0, not 10"),
-        ({4: log_of(batch(9, 1), TEN)}, "000004.log begins with change 9, which is in a table already"),
-        ({4: log_of(batch(1_000, 1))}, "000004.log continues with change 1,000 at byte 0, not 10"),
-    ],
-)
+@pytest.mark.parametrize(("logs", "said"), [
+    ({4: log_of(batch(10, 2), TWELVE)}, ""),
+    ({4: log_of(batch(10, 2), batch(13, 1))}, "000004.log continues with change 13 at byte 23, not 12"),
+    ({4: log_of(TEN), 5: log_of(ELEVEN)}, ""),
+    ({4: log_of(TEN), 5: log_of(TWELVE)}, "000005.log continues with change 12 at byte 0, not 11"),
+    ({4: log_of(TEN), 5: log_of(TEN)}, "000005.log continues with change 10 at byte 0, not 11"),
+    ({4: log_of(ELEVEN)}, "000004.log continues with change 11 at byte 0, not 10"),
+    ({4: log_of(batch(9, 1), TEN)}, "000004.log begins with change 9, which is in a table already"),
+    ({4: log_of(batch(1_000, 1))}, "000004.log continues with change 1,000 at byte 0, not 10"),
+])  # fmt: skip
 def test_changes_follow_each_other(tmp_path: Path, logs: dict[int, bytes], said: str) -> None:
     assert gap(tmp_path / "rows", logs) == said
 
@@ -370,24 +367,15 @@ def test_changes_are_of_the_store(tmp_path: Path, batches: tuple[bytes, ...], sa
     assert gap(tmp_path / "rows", {4: log_of(*batches)}) == said
 
 
-@pytest.mark.parametrize(
-    ("logs", "said"),
-    [
-        ({4: log_of(TEN), 5: b"", 6: b""}, ""),
-        ({4: log_of(TEN, ELEVEN)[:-1], 5: b""}, ""),
-        (
-            {4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)},
-            "000004.log lacks its end, as 000005.log continues after it",
-        ),
-        ({4: log_of(TEN) + bytes(9), 5: b""}, ""),
-        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log continues after it"),
-        ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log continues after it"),
-        (
-            {4: log_of(TEN) + record(ELEVEN, 2), 5: log_of(ELEVEN)},
-            "000004.log lacks its end, as 000005.log continues after it",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("logs", "said"), [
+    ({4: log_of(TEN), 5: b"", 6: b""}, ""), ({4: log_of(TEN, ELEVEN)[:-1], 5: b""}, ""),
+    ({4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log continues after it"),
+    ({4: log_of(TEN) + bytes(9), 5: b""}, ""),
+    ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log continues after it"),
+    ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log continues after it"),
+    ({4: log_of(TEN) + record(ELEVEN, 2), 5: log_of(ELEVEN)},
+     "000004.log lacks its end, as 000005.log continues after it"),
+])  # fmt: skip
 def test_only_the_last_log_may_lack_its_end(tmp_path: Path, logs: dict[int, bytes], said: str) -> None:
     assert gap(tmp_path / "rows", logs) == said
 

@@ -18,14 +18,10 @@ def test_rocksdb_is_opened_with_the_settings_that_make_it_honest(tmp_path: Path)
     lines = (line.strip().partition("=") for line in newest.read_text().splitlines())
     found = {name: value for name, _, value in lines}
     asked = {
-        "create_if_missing": "false",
-        "error_if_exists": "false",
-        "paranoid_checks": "true",
-        "wal_recovery_mode": "kTolerateCorruptedTailRecords",
-        "write_buffer_size": str(16 * 1024 * 1024),
-        "max_total_wal_size": str(32 * 1024 * 1024),
-        "keep_log_file_num": "2",
-    }
+        "create_if_missing": "false", "error_if_exists": "false", "paranoid_checks": "true",
+        "wal_recovery_mode": "kTolerateCorruptedTailRecords", "write_buffer_size": str(16 * 1024 * 1024),
+        "max_total_wal_size": str(32 * 1024 * 1024), "keep_log_file_num": "2",
+    }  # fmt: skip
     assert {name: found[name] for name in asked} == asked
 
 
