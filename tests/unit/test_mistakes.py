@@ -167,7 +167,7 @@ LENGTHS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a slider": ("grace", lambda given: sk.tune(PLAN, CLICKS).set(grace=given)),
     "to_java": ("retention", lambda given: PLAN.to_java(retention=given)),
     "to_ksql": ("retention", lambda given: PLAN.to_ksql(retention=given)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", LENGTHS)

@@ -64,10 +64,8 @@ def test_code() -> None:
 
 
 @given(
-    keys=st.lists(TEXT, min_size=1, max_size=3, unique=True),
-    names=st.lists(TEXT, min_size=0, max_size=3, unique=True),
-    timestamp=TEXT,
-    sep=TEXT,
+    keys=st.lists(TEXT, min_size=1, max_size=3, unique=True), names=st.lists(TEXT, min_size=0, max_size=3, unique=True),
+    timestamp=TEXT, sep=TEXT,
     options=st.fixed_dictionaries(
         {},
         optional={
@@ -82,11 +80,9 @@ def test_code() -> None:
             "on_bad_time": st.sampled_from(["refuse", "drop", "partition_time"]),
         },
     ),
-    gap=st.integers(0, 2**61),
-    grace=st.integers(0, 2**61),
-    emit=st.sampled_from(["on_window_update", "on_window_close"]),
-    column=TEXT,
-)
+    gap=st.integers(0, 2**61), grace=st.integers(0, 2**61),
+    emit=st.sampled_from(["on_window_update", "on_window_close"]), column=TEXT,
+)  # fmt: skip
 def test_any_plan_is_rebuilt_from_its_code(
     keys: list[str],
     names: list[str],
@@ -173,64 +169,43 @@ def test_value_columns_are_named_once() -> None:
     assert plan._value_columns() == ("x", "y")
 
 
-@pytest.mark.parametrize(
-    ("step", "telling"),
-    [
-        (lambda plan: plan.windowed_by(5), "windowed_by takes windows; got 5; sk.SessionWindows(inactivity_gap="),
-        (lambda plan: plan.windowed_by(sk.SessionWindows), "windowed_by takes windows; got <class"),
-        (lambda plan: plan.windowed_by("30s"), "windowed_by takes windows; got '30s'"),
-        (lambda plan: plan.emit("close"), "emit must be a known choice; got 'close'; one of 'on_window_update', 'on_"),
-        (lambda plan: plan.emit(None), "emit must be a known choice; got None"),
-        (lambda plan: plan.emit(["on_window_close"]), "emit must be a known choice; got ['on_window_close']"),
-        (lambda plan: plan.aggregate(n=sk.count), "n must be an aggregation; got <function count"),
-        (lambda plan: plan.aggregate(n="count"), "n must be an aggregation; got 'count'; n=sk.count(), sk.sum(column)"),
-        (
-            lambda plan: plan.aggregate(key=sk.count()),
-            "this name is taken by a column of the results; got 'key'; another",
-        ),
-        (lambda plan: plan.aggregate(status=sk.count()), "this name is taken by a column of the results; got 'status'"),
-        (lambda plan: plan.aggregate(stream_time_ms=sk.count()), "by a column of the results; got 'stream_time_ms'"),
-        (lambda plan: plan.aggregate(closes_at_ms=sk.last("v")), "by a column of the results; got 'closes_at_ms'"),
-        (lambda plan: plan.run(CLICKS), "the plan has no windows; got sk.group_by_key("),
-        (lambda plan: plan.windowed_by(WINDOWS).run(CLICKS), "the plan has no aggregation; got ("),
-        (lambda plan: plan.windowed_by(WINDOWS).aggregate().run(CLICKS), "the plan has no aggregation"),
-    ],
-)
+@pytest.mark.parametrize(("step", "telling"), [
+    (lambda plan: plan.windowed_by(5), "windowed_by takes windows; got 5; sk.SessionWindows(inactivity_gap="),
+    (lambda plan: plan.windowed_by(sk.SessionWindows), "windowed_by takes windows; got <class"),
+    (lambda plan: plan.windowed_by("30s"), "windowed_by takes windows; got '30s'"),
+    (lambda plan: plan.emit("close"), "emit must be a known choice; got 'close'; one of 'on_window_update', 'on_"),
+    (lambda plan: plan.emit(None), "emit must be a known choice; got None"),
+    (lambda plan: plan.emit(["on_window_close"]), "emit must be a known choice; got ['on_window_close']"),
+    (lambda plan: plan.aggregate(n=sk.count), "n must be an aggregation; got <function count"),
+    (lambda plan: plan.aggregate(n="count"), "n must be an aggregation; got 'count'; n=sk.count(), sk.sum(column)"),
+    (lambda plan: plan.aggregate(key=sk.count()), "this name is taken by a column of the results; got 'key'; another"),
+    (lambda plan: plan.aggregate(status=sk.count()), "this name is taken by a column of the results; got 'status'"),
+    (lambda plan: plan.aggregate(stream_time_ms=sk.count()), "by a column of the results; got 'stream_time_ms'"),
+    (lambda plan: plan.aggregate(closes_at_ms=sk.last("v")), "by a column of the results; got 'closes_at_ms'"),
+    (lambda plan: plan.run(CLICKS), "the plan has no windows; got sk.group_by_key("),
+    (lambda plan: plan.windowed_by(WINDOWS).run(CLICKS), "the plan has no aggregation; got ("),
+    (lambda plan: plan.windowed_by(WINDOWS).aggregate().run(CLICKS), "the plan has no aggregation"),
+])  # fmt: skip
 def test_steps_that_are_refused(step: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         step(sk.group_by_key("user", timestamp="at", unit="ms"))
     assert telling in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "telling"),
-    [
-        (
-            {"deployment": "kafka"},
-            "deployment takes a deployment; got 'kafka'; sk.Deployment(), with Kafka's own defaults",
-        ),
-        (
-            {"deployment": sk.Deployment(), "retention": "1h"},
-            "with a deployment its retention counts; got retention='1h'",
-        ),
-        (
-            {"deployment": sk.Deployment(), "store": sk.open_store("memory", "s", retention="1h")},
-            "a store must be of the deployment's kind; got ",
-        ),
-        (
-            {"deployment": sk.Deployment.plain(retention="2h"), "store": sk.open_store("memory", "s", retention="1h")},
-            "a deployed store brings its own retention; got a store with retention 1 h, and a deployment with 2h",
-        ),
-        ({"retention": "39s"}, "retention must cover the windows; got 39 s; at least inactivity_gap + grace = 40 s"),
-        ({"retention": "long"}, "retention must be a duration; got 'long'"),
-        ({"retention": -1}, "retention must be 0 ms or more; got -1; "),
-        (
-            {"store": "clicks-store"},
-            "store must be a store of sessions; got 'clicks-store'; such as sk.open_store(\"memory\", ",
-        ),
-        ({"store": {}}, "store must be a store of sessions; got {}"),
-    ],
-)
+@pytest.mark.parametrize(("options", "telling"), [
+    ({"deployment": "kafka"}, "deployment takes a deployment; got 'kafka'; sk.Deployment(), with Kafka's own defaults"),
+    ({"deployment": sk.Deployment(), "retention": "1h"}, "with a deployment its retention counts; got retention='1h'"),
+    ({"deployment": sk.Deployment(), "store": sk.open_store("memory", "s", retention="1h")},
+     "a store must be of the deployment's kind; got "),
+    ({"deployment": sk.Deployment.plain(retention="2h"), "store": sk.open_store("memory", "s", retention="1h")},
+     "a deployed store brings its own retention; got a store with retention 1 h, and a deployment with 2h"),
+    ({"retention": "39s"}, "retention must cover the windows; got 39 s; at least inactivity_gap + grace = 40 s"),
+    ({"retention": "long"}, "retention must be a duration; got 'long'"),
+    ({"retention": -1}, "retention must be 0 ms or more; got -1; "),
+    ({"store": "clicks-store"},
+     "store must be a store of sessions; got 'clicks-store'; such as sk.open_store(\"memory\", "),
+    ({"store": {}}, "store must be a store of sessions; got {}"),
+])  # fmt: skip
 def test_runs_that_are_refused(options: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         toy().count().run(CLICKS, **options)
@@ -394,17 +369,10 @@ NIGHT = pd.DataFrame(
 MIDNIGHT_MS = 1_719_871_800_000
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        "2024-07-02 00:10",
-        "2024-07-01T22:10Z",
-        pd.Timestamp("2024-07-02 00:10"),
-        pd.Timestamp("2024-07-02 00:10", tz="Europe/Berlin"),
-        np.datetime64("2024-07-02T00:10"),
-        MIDNIGHT_MS,
-    ],
-)
+@pytest.mark.parametrize("start", [
+    "2024-07-02 00:10", "2024-07-01T22:10Z", pd.Timestamp("2024-07-02 00:10"),
+    pd.Timestamp("2024-07-02 00:10", tz="Europe/Berlin"), np.datetime64("2024-07-02T00:10"), MIDNIGHT_MS,
+])  # fmt: skip
 def test_a_window_is_named_by_the_moment_at_which_it_starts(start: Any) -> None:
     """In the zone of the plan, or in that of the column."""
     local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin").windowed_by(WINDOWS).count()

@@ -105,19 +105,14 @@ def test_bounds_are_told_in_the_zone_of_the_times() -> None:
         sk.sessionize(late, "user", "at", "30s", unit="ms")
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "said"),
-    [
-        ({"by": "usr"}, MissingColumn, "column 'usr' is not in the data"),
-        ({"by": []}, InvalidArgument, "by must be a column or a list of columns"),
-        ({"by": 5}, InvalidArgument, r"by must be a column or a list of columns; got 5; by=\"user\""),
-        ({"at": "user"}, InvalidData, "column 'user' has texts that are no times"),
-        ({"gap": 30}, InvalidArgument, "gap"),
-        ({"gap": "-5s"}, InvalidArgument, "gap"),
-        ({"grace": 5}, InvalidArgument, "grace"),
-        ({"on_bad_time": "skip"}, InvalidArgument, "on_bad_time must be a known choice"),
-    ],
-)
+@pytest.mark.parametrize(("change", "error", "said"), [
+    ({"by": "usr"}, MissingColumn, "column 'usr' is not in the data"),
+    ({"by": []}, InvalidArgument, "by must be a column or a list of columns"),
+    ({"by": 5}, InvalidArgument, r"by must be a column or a list of columns; got 5; by=\"user\""),
+    ({"at": "user"}, InvalidData, "column 'user' has texts that are no times"), ({"gap": 30}, InvalidArgument, "gap"),
+    ({"gap": "-5s"}, InvalidArgument, "gap"), ({"grace": 5}, InvalidArgument, "grace"),
+    ({"on_bad_time": "skip"}, InvalidArgument, "on_bad_time must be a known choice"),
+])  # fmt: skip
 def test_a_mistake_is_told(change: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         sk.sessionize(visits(), **{"by": "user", "at": "at", "gap": "30s"} | change)

@@ -16,17 +16,11 @@ SECONDS = START + np.arange(60)
 DEVICES = {"device": ["phone", "tablet", "desktop"] * 20}
 
 
-@pytest.mark.parametrize(
-    ("times", "unit"),
-    [
-        (pa.array(SECONDS), "s"),
-        (pa.array(SECONDS * 1_000), "ms"),
-        (pa.array(SECONDS * 1_000_000), "us"),
-        (pa.array(SECONDS * 1_000_000_000), "ns"),
-        (pa.array(SECONDS * 1_000, pa.timestamp("ms")), None),
-        (pa.array(SECONDS * 1_000, pa.timestamp("ms", "Europe/Berlin")), None),
-    ],
-)
+@pytest.mark.parametrize(("times", "unit"), [
+    (pa.array(SECONDS), "s"), (pa.array(SECONDS * 1_000), "ms"), (pa.array(SECONDS * 1_000_000), "us"),
+    (pa.array(SECONDS * 1_000_000_000), "ns"), (pa.array(SECONDS * 1_000, pa.timestamp("ms")), None),
+    (pa.array(SECONDS * 1_000, pa.timestamp("ms", "Europe/Berlin")), None),
+])  # fmt: skip
 def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> None:
     found = file_columns(pa.table({"count": np.arange(60) % 7, "seen": times, "page": ["a", "b", "c"] * 20}))
     assert found.time is not None and found.key is not None

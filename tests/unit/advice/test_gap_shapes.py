@@ -76,7 +76,7 @@ def test_of_three_humps_each_valley_is_named() -> None:
         lambda rng, count: np.exp(rng.normal(11, 2, count)) + 1,
         lambda rng, count: np.zeros(count),
     ],
-)
+)  # fmt: skip
 def test_without_a_valley_it_is_unsure(pauses: Any) -> None:
     found = sk.suggest_gap(PLAN, stream(pauses))
     assert found.gap_ms is None
@@ -91,21 +91,10 @@ def beats(every_ms: int, pauses_ms: Any, count: int = 10_000, spread: float = 0.
     return pd.DataFrame({"key": "sensor", "time": 10**12 + np.cumsum(lengths)})
 
 
-@pytest.mark.parametrize(
-    ("name", "gap_ms", "said"),
-    [
-        (
-            "heartbeats",
-            134 * S,
-            "gap 2 min 12 s: no pause is between 5 s and 1 h long, and only 24 are longer (by user; ",
-        ),
-        (
-            "minute_beats",
-            657 * S,
-            "gap 11 min: no pause is between 1 min and 2 h long, and only 20 are longer (by user; ",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "gap_ms", "said"), [
+    ("heartbeats", 134 * S, "gap 2 min 12 s: no pause is between 5 s and 1 h long, and only 24 are longer (by user; "),
+    ("minute_beats", 657 * S, "gap 11 min: no pause is between 1 min and 2 h long, and only 20 are longer (by user; "),
+])  # fmt: skip
 def test_heartbeats_have_a_gap_however_few_pauses_are_longer(name: str, gap_ms: int, said: str) -> None:
     found = sk.suggest_gap(plan_of_shape(), SHAPES[name]())
     assert found.gap_ms == pytest.approx(gap_ms, rel=0.02)

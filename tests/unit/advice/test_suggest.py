@@ -197,14 +197,12 @@ def test_a_setting_that_another_one_beats_is_dominated() -> None:
 
 @pytest.mark.parametrize(
     ("windows", "values"),
-    [
-        (sk.TimeWindows(size="1h", grace=0), {"size": ["30m", "1h"], "grace": [0, "10m"]}),
-        (sk.TimeWindows(size="1h", grace=0), {"advance": ["30m", "1h"]}),
-        (sk.SlidingWindows(time_difference="1h", grace=0), {"time_difference": ["10m", "20m"], "grace": ["1h"]}),
-        (sk.SessionWindows.until(inactivity_gap="1h", retention="1d"), {"retention": ["2h", "1d"]}),
-    ],
+    [(sk.TimeWindows(size="1h", grace=0), {"size": ["30m", "1h"], "grace": [0, "10m"]}),
+     (sk.TimeWindows(size="1h", grace=0), {"advance": ["30m", "1h"]}),
+     (sk.SlidingWindows(time_difference="1h", grace=0), {"time_difference": ["10m", "20m"], "grace": ["1h"]}),
+     (sk.SessionWindows.until(inactivity_gap="1h", retention="1d"), {"retention": ["2h", "1d"]})],
     ids=repr,
-)
+)  # fmt: skip
 def test_sweeps_of_other_windows(windows: Any, values: Any) -> None:
     plan = by("carrier").windowed_by(windows)
     swept = sk.sweep(plan, FLIGHTS, **values)
@@ -213,15 +211,11 @@ def test_sweeps_of_other_windows(windows: Any, values: Any) -> None:
     assert len({tuple(cell.settings.values()) for cell in swept.cells}) == len(swept.cells)
 
 
-@pytest.mark.parametrize(
-    ("values", "telling"),
-    [
-        ({}, "a sweep needs values"),
-        ({"grace": []}, "a sweep needs values"),
-        ({"size": ["1h"]}, "SessionWindows has no such parameter; got 'size'"),
-        ({"grace": range(20_000)}, "the sweep has too many cells; got 20,000; at most 10,000"),
-    ],
-)
+@pytest.mark.parametrize(("values", "telling"), [
+    ({}, "a sweep needs values"), ({"grace": []}, "a sweep needs values"),
+    ({"size": ["1h"]}, "SessionWindows has no such parameter; got 'size'"),
+    ({"grace": range(20_000)}, "the sweep has too many cells; got 20,000; at most 10,000"),
+])  # fmt: skip
 def test_sweeps_that_cannot_be(values: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument, match=telling):
         sk.sweep(by("dest"), FLIGHTS, **values)

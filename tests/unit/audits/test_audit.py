@@ -439,21 +439,15 @@ def test_what_the_store_has_forgotten_does_not_wait() -> None:
 # ---- verdicts
 
 
-@pytest.mark.parametrize(
-    ("expected", "kafka", "is_sent_again", "verdict"),
-    [
-        (Sent(1, (2,), 5), Sent(1, (2,), 5), False, "as it should be"),
-        (Sent(1, (2,), 5), Sent(1, (2,), 4), False, "as it should be"),
-        (Sent(1, (2,), 5), Sent(1, (2,), 6), False, "late"),
-        (Sent(1, (2,), 5), Sent(1, (3,), 6), False, "other value"),
-        (Sent(1, (2, None), 5), Sent(1, (2, 0), 5), False, "other value"),
-        (Sent(1, (2,), 5), Sent(2, (3,), 6), False, "sent twice"),
-        (Sent(1, (2,), 5), Sent(1, (2,), 5), True, "sent twice"),
-        (Sent(1, (2,), 5), None, False, "lost"),
-        (Sent(1, (2,), 5), None, True, "lost"),
-        (None, Sent(1, (2,), 5), False, "only in Kafka"),
-    ],
-)
+@pytest.mark.parametrize(("expected", "kafka", "is_sent_again", "verdict"), [
+    (Sent(1, (2,), 5), Sent(1, (2,), 5), False, "as it should be"),
+    (Sent(1, (2,), 5), Sent(1, (2,), 4), False, "as it should be"), (Sent(1, (2,), 5), Sent(1, (2,), 6), False, "late"),
+    (Sent(1, (2,), 5), Sent(1, (3,), 6), False, "other value"),
+    (Sent(1, (2, None), 5), Sent(1, (2, 0), 5), False, "other value"),
+    (Sent(1, (2,), 5), Sent(2, (3,), 6), False, "sent twice"), (Sent(1, (2,), 5), Sent(1, (2,), 5), True, "sent twice"),
+    (Sent(1, (2,), 5), None, False, "lost"), (Sent(1, (2,), 5), None, True, "lost"),
+    (None, Sent(1, (2,), 5), False, "only in Kafka"),
+])  # fmt: skip
 def test_verdicts(expected: Sent | None, kafka: Sent | None, is_sent_again: bool, verdict: str) -> None:
     assert verdict_on(expected, kafka, is_sent_again=is_sent_again) == verdict
 

@@ -237,14 +237,11 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
     assert {"first", "playback"} < {*inspect.signature(run.plane).parameters}  # what a notebook shows
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "meant"),
-    [
-        ("SparkRun", "lineage", 'run.of("ada").lineage: Which sessions became one'),
-        ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
-        ("SparkRun", "tabel", "run.table: One row per window"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "meant"), [
+    ("SparkRun", "lineage", 'run.of("ada").lineage: Which sessions became one'),
+    ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
+    ("SparkRun", "tabel", "run.table: One row per window"),
+])  # fmt: skip
 def test_what_only_a_run_here_has_says_where_it_is(kind: str, name: str, meant: str) -> None:
     with pytest.raises(UnknownName) as caught:
         getattr(object.__new__(CLASSES[kind]), name)

@@ -99,28 +99,21 @@ def test_a_length_has_two_spellings(given: Any, ms: int) -> None:
     assert type(read) is int
 
 
-@pytest.mark.parametrize(
-    ("given", "telling"),
-    [
-        ((None, None), 'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds'),
-        (("5m", 300_000), "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out"),
-        ((0, 0), "grace and grace_ms cannot both be given; got grace=0 and grace_ms=0"),
-        ((5, None), NEEDS.format("grace", 5, 5)),
-        (
-            (None, "5m"),
-            "grace_ms must be an int; got '5m'; whole milliseconds such as grace_ms=300000, or grace=\"5m\"",
-        ),
-        ((None, 5.0), "grace_ms must be an int; got 5.0"),
-        ((None, True), "grace_ms must be an int; got True"),
-        ((None, np.bool_(1)), "grace_ms must be an int; got np.True_"),
-        ((None, np.timedelta64(5, "s")), "grace_ms must be an int; got np.timedelta64(5,'s')"),
-        ((None, dt.timedelta(1)), "grace_ms must be an int; got datetime.timedelta(days=1)"),
-        ((None, -1), "grace_ms must be 0 ms or more; got -1 ms; grace_ms=0 is allowed"),
-        ((None, 2**62 + 1), "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms; shorten it"),
-        ((None, 10**5_000), "grace_ms must be at most 2**62 ms; got (a number of 16,610 bits) ms"),
-        ((None, -(10**5_000)), "grace_ms must be 0 ms or more; got (a number of 16,610 bits) ms"),
-    ],
-)
+@pytest.mark.parametrize(("given", "telling"), [
+    ((None, None), 'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds'),
+    (("5m", 300_000), "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out"),
+    ((0, 0), "grace and grace_ms cannot both be given; got grace=0 and grace_ms=0"),
+    ((5, None), NEEDS.format("grace", 5, 5)),
+    ((None, "5m"), "grace_ms must be an int; got '5m'; whole milliseconds such as grace_ms=300000, or grace=\"5m\""),
+    ((None, 5.0), "grace_ms must be an int; got 5.0"), ((None, True), "grace_ms must be an int; got True"),
+    ((None, np.bool_(1)), "grace_ms must be an int; got np.True_"),
+    ((None, np.timedelta64(5, "s")), "grace_ms must be an int; got np.timedelta64(5,'s')"),
+    ((None, dt.timedelta(1)), "grace_ms must be an int; got datetime.timedelta(days=1)"),
+    ((None, -1), "grace_ms must be 0 ms or more; got -1 ms; grace_ms=0 is allowed"),
+    ((None, 2**62 + 1), "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms; shorten it"),
+    ((None, 10**5_000), "grace_ms must be at most 2**62 ms; got (a number of 16,610 bits) ms"),
+    ((None, -(10**5_000)), "grace_ms must be 0 ms or more; got (a number of 16,610 bits) ms"),
+])  # fmt: skip
 def test_lengths_that_are_refused(given: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         length_ms(*given, "grace")
@@ -205,15 +198,10 @@ def test_a_negative_difference_is_shown_with_its_sign() -> None:
     assert show_duration(-90_000) == "-1 min 30 s"
 
 
-@pytest.mark.parametrize(
-    ("ms", "shown"),
-    [
-        (0, "1970-01-01 00:00:00"),
-        (1_372_655_700_000, "2013-07-01 05:15:00"),
-        (1_372_655_700_042, "2013-07-01 05:15:00.042"),
-        (INT64_MAX, f"{INT64_MAX} ms"),
-    ],
-)
+@pytest.mark.parametrize(("ms", "shown"), [
+    (0, "1970-01-01 00:00:00"), (1_372_655_700_000, "2013-07-01 05:15:00"),
+    (1_372_655_700_042, "2013-07-01 05:15:00.042"), (INT64_MAX, f"{INT64_MAX} ms"),
+])  # fmt: skip
 def test_times_shown(ms: int, shown: str) -> None:
     assert show_time(ms) == shown
 

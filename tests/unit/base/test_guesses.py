@@ -25,28 +25,21 @@ OWNERS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "meant"),
-    [
-        ("run", "plot", "run.plane: The history of one key"),
-        ("run", "to_pandas", "run.table: One row per window"),
-        ("run", "tabel", "run.table: One row per window"),
-        ("run", "late", "run.dropped: What was dropped, with the reason"),
-        ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
-        ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
-        ("sk", "unique", "sk.collect: All values as a list"),
-        ("sk", "distinct", 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set('),
-        ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '),
-        ("sk", "top", "sk.collect: All values as "),
-        ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
-        ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
-        ("sk", "TumblingWindows", "sk.TimeWindows: "),
-        ("sk", "sesionize", "sk.sessionize: "),
-        ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
-        ("sk", "read_csv", 'plan.run("clicks.csv") reads files itself'),
-        ("run", "zzzzzz", "dir(run) lists the names"),
-    ],
-)
+@pytest.mark.parametrize(("owner", "name", "meant"), [
+    ("run", "plot", "run.plane: The history of one key"), ("run", "to_pandas", "run.table: One row per window"),
+    ("run", "tabel", "run.table: One row per window"),
+    ("run", "late", "run.dropped: What was dropped, with the reason"),
+    ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
+    ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
+    ("sk", "unique", "sk.collect: All values as a list"),
+    ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '), ("sk", "top", "sk.collect: All values as "),
+    ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
+    ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
+    ("sk", "distinct", 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set('),
+    ("sk", "TumblingWindows", "sk.TimeWindows: "), ("sk", "sesionize", "sk.sessionize: "),
+    ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
+    ("sk", "read_csv", 'plan.run("clicks.csv") reads files itself'), ("run", "zzzzzz", "dir(run) lists the names"),
+])  # fmt: skip
 def test_a_name_that_does_not_exist_names_the_one_that_is_meant(owner: str, name: str, meant: str) -> None:
     """Python's own AttributeError before, which names nothing."""
     with pytest.raises(UnknownName) as raised:

@@ -48,14 +48,11 @@ class TestChecks:
     def test_the_same_answers_are_no_difference(self) -> None:
         assert difference(case(), [measured(1), measured(2)]) == ""
 
-    @pytest.mark.parametrize(
-        ("other", "words"),
-        [
-            (measured(1, rows=11), "10 rows in sessionkit, 11 in"),
-            (measured(1, records=99), "100 records in sessionkit, 99 in"),
-            (measured(1, total=5.1), "the sums add up to 5.0 in sessionkit, to 5.1 in"),
-        ],
-    )
+    @pytest.mark.parametrize(("other", "words"), [
+        (measured(1, rows=11), "10 rows in sessionkit, 11 in"),
+        (measured(1, records=99), "100 records in sessionkit, 99 in"),
+        (measured(1, total=5.1), "the sums add up to 5.0 in sessionkit, to 5.1 in"),
+    ])  # fmt: skip
     def test_another_answer_is_told(self, other: Measured, words: str) -> None:
         assert words in difference(case(), [measured(1), other])
 

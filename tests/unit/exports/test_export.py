@@ -85,16 +85,13 @@ def test_java_says_the_plan_in_kafkas_words() -> None:
     assert "SessionStore" not in code and "::merge" not in code
 
 
-@pytest.mark.parametrize(
-    ("windows", "strategy", "retention"),
-    [
-        (SESSIONS, "on_window_update", "ofSeconds(40).plusMillis(1)"),
-        (SESSIONS, "on_window_close", "ofDays(1).plusSeconds(40).plusMillis(1)"),
-        (TUMBLING, "on_window_update", "ofMinutes(5).plusSeconds(30)"),
-        (HOPPING, "on_window_close", "ofDays(1).plusMinutes(5).plusSeconds(30)"),
-        (SLIDING, "on_window_update", "ofSeconds(31).plusMillis(1)"),
-    ],
-)
+@pytest.mark.parametrize(("windows", "strategy", "retention"), [
+    (SESSIONS, "on_window_update", "ofSeconds(40).plusMillis(1)"),
+    (SESSIONS, "on_window_close", "ofDays(1).plusSeconds(40).plusMillis(1)"),
+    (TUMBLING, "on_window_update", "ofMinutes(5).plusSeconds(30)"),
+    (HOPPING, "on_window_close", "ofDays(1).plusMinutes(5).plusSeconds(30)"),
+    (SLIDING, "on_window_update", "ofSeconds(31).plusMillis(1)"),
+])  # fmt: skip
 def test_the_retention_is_long_enough_for_the_plan(windows: Any, strategy: str, retention: str) -> None:
     assert f".withRetention(Duration.{retention})" in _plan(windows, strategy).to_java().code
 
@@ -134,16 +131,12 @@ def test_ksql_windows() -> None:
     assert "EMIT FINAL;" in _plan(SESSIONS, "on_window_close").to_ksql().code
 
 
-@pytest.mark.parametrize(
-    ("unit", "part"),
-    [
-        (None, "TIMESTAMP_FORMAT = 'yyyy-MM-dd''T''HH:mm:ss[.SSS]X'"),
-        ("ms", "VALUE_FORMAT = 'JSON', TIMESTAMP = '`at`')"),
-        ("s", "SELECT *, `at` * 1000 AS `event_time_ms` FROM `records`"),
-        ("us", "SELECT *, `at` / 1000 AS `event_time_ms` FROM `records`"),
-        ("ns", "SELECT *, `at` / 1000000 AS `event_time_ms` FROM `records`"),
-    ],
-)
+@pytest.mark.parametrize(("unit", "part"), [
+    (None, "TIMESTAMP_FORMAT = 'yyyy-MM-dd''T''HH:mm:ss[.SSS]X'"), ("ms", "VALUE_FORMAT = 'JSON', TIMESTAMP = '`at`')"),
+    ("s", "SELECT *, `at` * 1000 AS `event_time_ms` FROM `records`"),
+    ("us", "SELECT *, `at` / 1000 AS `event_time_ms` FROM `records`"),
+    ("ns", "SELECT *, `at` / 1000000 AS `event_time_ms` FROM `records`"),
+])  # fmt: skip
 def test_ksql_times(unit: str | None, part: str) -> None:
     assert part in sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(SESSIONS).count().to_ksql().code
 
@@ -203,15 +196,12 @@ def test_what_the_topic_must_hold_is_told() -> None:
 # ---- the record's own timestamp
 
 
-@pytest.mark.parametrize(
-    ("target", "own", "field"),
-    [
-        ("to_java", "Consumed.with(KEYS, ROWS))", "::eventTime"),
-        ("to_ksql", "KEY_FORMAT = 'KAFKA', VALUE_FORMAT = 'JSON')", "TIMESTAMP"),
-        ("to_flink_sql", "`event_time` TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL", "TO_TIMESTAMP"),
-        ("to_spark", 'raw["timestamp"].alias("event_time")', 'getField("at")'),
-    ],
-)
+@pytest.mark.parametrize(("target", "own", "field"), [
+    ("to_java", "Consumed.with(KEYS, ROWS))", "::eventTime"),
+    ("to_ksql", "KEY_FORMAT = 'KAFKA', VALUE_FORMAT = 'JSON')", "TIMESTAMP"),
+    ("to_flink_sql", "`event_time` TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL", "TO_TIMESTAMP"),
+    ("to_spark", 'raw["timestamp"].alias("event_time")', 'getField("at")'),
+])  # fmt: skip
 @pytest.mark.parametrize("unit", [None, "ms", "us"])
 def test_the_event_time_is_the_records_own_on_request(target: str, own: str, field: str, unit: str | None) -> None:
     plan = sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(SESSIONS).aggregate(spent=sk.sum("amount"))
@@ -241,40 +231,23 @@ def _nested_plan() -> sk.Plan:
     return start.windowed_by(SESSIONS).aggregate(spent=sk.sum("payload.amount"), page=sk.last("page"))
 
 
-@pytest.mark.parametrize(
-    ("target", "parts", "note"),
-    [
-        ("to_java", ["column(value, name.substring(end + 1))"], ", unless the value has a field with the whole name"),
-        (
-            "to_ksql",
-            [
-                "  `payload` STRUCT<`created` VARCHAR, `amount` DOUBLE>,\n  `page` VARCHAR\n)",
-                "SELECT *, `payload`->`created` AS `event_time` FROM `records`",
-                "TIMESTAMP = '`event_time`', TIMESTAMP_FORMAT = 'yyyy",
-                "SUM(`payload`->`amount`)",
-            ],
-            "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text.",
-        ),
-        (
-            "to_flink_sql",
-            [
-                "  `payload` ROW<`created` TIMESTAMP_LTZ(3), `amount` DOUBLE>,\n  `page` STRING,",
-                "`event_time` AS `payload`.`created`,",
-                "SUM(`payload`.`amount`)",
-            ],
-            "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text.",
-        ),
-        (
-            "to_spark",
-            [
-                'T.StructField("payload", T.StructType([T.StructField("created", T.StringType()), '
-                'T.StructField("amount", T.DoubleType())])),',
-                'F.coalesce(value.getField("payload.amount"), value.getField("payload").getField("amount"))',
-            ],
-            ", unless the value has a field with the whole name, as in the plan. The plan also reads",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("target", "parts", "note"), [
+    ("to_java", ["column(value, name.substring(end + 1))"], ", unless the value has a field with the whole name"),
+    ("to_ksql",
+     ["  `payload` STRUCT<`created` VARCHAR, `amount` DOUBLE>,\n  `page` VARCHAR\n)",
+      "SELECT *, `payload`->`created` AS `event_time` FROM `records`",
+      "TIMESTAMP = '`event_time`', TIMESTAMP_FORMAT = 'yyyy", "SUM(`payload`->`amount`)"],
+     "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text."),
+    ("to_flink_sql",
+     ["  `payload` ROW<`created` TIMESTAMP_LTZ(3), `amount` DOUBLE>,\n  `page` STRING,",
+      "`event_time` AS `payload`.`created`,", "SUM(`payload`.`amount`)"],
+     "; the plan looks for a column with the whole name first. The plan also reads fields of JSON that is text."),
+    ("to_spark",
+     ['T.StructField("payload", T.StructType([T.StructField("created", T.StringType()), '
+      'T.StructField("amount", T.DoubleType())])),',
+      'F.coalesce(value.getField("payload.amount"), value.getField("payload").getField("amount"))'],
+     ", unless the value has a field with the whole name, as in the plan. The plan also reads"),
+])  # fmt: skip
 def test_a_name_with_dots_is_read_inside_its_object(target: str, parts: list[str], note: str) -> None:
     export = getattr(_nested_plan(), target)(types={"payload.amount": "double"})
     for part in parts:
@@ -308,24 +281,16 @@ def test_fields_of_the_aggregate_are_called_as_the_results() -> None:
     assert re.findall(r'row\.set\("(.*?)"', code) == ["paid", "paid sum", "paid_"]
 
 
-@pytest.mark.parametrize(
-    ("ms", "java", "ksql", "flink", "spark"),
-    [
-        (0, "ofSeconds(0)", "0 SECONDS", "INTERVAL '0' SECOND", "0 seconds"),
-        (1, "ofMillis(1)", "1 MILLISECOND", "INTERVAL '0 00:00:00.001' DAY(1) TO SECOND(3)", "1 millisecond"),
-        (300_000, "ofMinutes(5)", "5 MINUTES", "INTERVAL '5' MINUTE", "5 minutes"),
-        (3_600_000, "ofHours(1)", "1 HOUR", "INTERVAL '1' HOUR", "1 hour"),
-        (5_400_000, "ofHours(1).plusMinutes(30)", "90 MINUTES", "INTERVAL '90' MINUTE", "1 hour 30 minutes"),
-        (172_800_000, "ofDays(2)", "2 DAYS", "INTERVAL '2' DAY", "48 hours"),
-        (
-            360_000_000_000 + 1_500,
-            "ofDays(4166).plusHours(16).plusSeconds(1).plusMillis(500)",
-            "360000001500 MILLISECONDS",
-            "INTERVAL '4166 16:00:01.500' DAY(4) TO SECOND(3)",
-            "100000 hours 1 second 500 milliseconds",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ms", "java", "ksql", "flink", "spark"), [
+    (0, "ofSeconds(0)", "0 SECONDS", "INTERVAL '0' SECOND", "0 seconds"),
+    (1, "ofMillis(1)", "1 MILLISECOND", "INTERVAL '0 00:00:00.001' DAY(1) TO SECOND(3)", "1 millisecond"),
+    (300_000, "ofMinutes(5)", "5 MINUTES", "INTERVAL '5' MINUTE", "5 minutes"),
+    (3_600_000, "ofHours(1)", "1 HOUR", "INTERVAL '1' HOUR", "1 hour"),
+    (5_400_000, "ofHours(1).plusMinutes(30)", "90 MINUTES", "INTERVAL '90' MINUTE", "1 hour 30 minutes"),
+    (172_800_000, "ofDays(2)", "2 DAYS", "INTERVAL '2' DAY", "48 hours"),
+    (360_000_000_000 + 1_500, "ofDays(4166).plusHours(16).plusSeconds(1).plusMillis(500)", "360000001500 MILLISECONDS",
+     "INTERVAL '4166 16:00:01.500' DAY(4) TO SECOND(3)", "100000 hours 1 second 500 milliseconds"),
+])  # fmt: skip
 def test_lengths_of_time_as_a_person_writes_them(ms: int, java: str, ksql: str, flink: str, spark: str) -> None:
     written = (java_duration(ms), ksql_length(ms), flink_interval(ms), spark_interval(ms))
     assert written == (f"Duration.{java}", ksql, flink, spark)
@@ -401,23 +366,17 @@ def test_what_flink_and_spark_cannot_window() -> None:
         _plan(sk.TimeWindows(size_ms=2**61, grace=0)).to_flink_sql()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"types": {"amount": "int"}}, "the type of 'amount' must be a known choice; got 'int'"),
-        (
-            {"types": {"amount": "string"}},
-            "sum cannot be exported over column 'amount'; got type string; one of bigint",
-        ),
-        ({"types": {"other": "bigint"}}, "types may only name columns that are aggregated; got 'other'"),
-        ({"timestamp": "at"}, "timestamp must be a known choice; got 'at'"),
-        ({"key_type": "float"}, "key_type must be a known choice; got 'float'"),
-        ({"input_topic": "a b"}, "input_topic must be a name that Kafka accepts; got 'a b'"),
-        ({"output_topic": ".."}, "output_topic must be a name that Kafka accepts"),
-        ({"output_topic": "x\n"}, "output_topic must be a name that Kafka accepts"),
-        ({"output_topic": None}, "output_topic must be a name that Kafka accepts"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"types": {"amount": "int"}}, "the type of 'amount' must be a known choice; got 'int'"),
+    ({"types": {"amount": "string"}}, "sum cannot be exported over column 'amount'; got type string; one of bigint"),
+    ({"types": {"other": "bigint"}}, "types may only name columns that are aggregated; got 'other'"),
+    ({"timestamp": "at"}, "timestamp must be a known choice; got 'at'"),
+    ({"key_type": "float"}, "key_type must be a known choice; got 'float'"),
+    ({"input_topic": "a b"}, "input_topic must be a name that Kafka accepts; got 'a b'"),
+    ({"output_topic": ".."}, "output_topic must be a name that Kafka accepts"),
+    ({"output_topic": "x\n"}, "output_topic must be a name that Kafka accepts"),
+    ({"output_topic": None}, "output_topic must be a name that Kafka accepts"),
+])  # fmt: skip
 @pytest.mark.parametrize("target", TARGETS)
 def test_wrong_options(target: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgument, match=re.escape(message)):

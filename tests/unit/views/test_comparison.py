@@ -53,13 +53,9 @@ def test_records_that_one_run_drops() -> None:
     rows = data(("a", 0), ("b", 40), ("a", 2), ("a", 20))
     found = plan(5, 0).run(rows).compare(plan(5, 60).run(rows))
     assert found.records().to_dict("list") == {
-        "what": ["gained", "gained"],
-        "partition": [0, 0],
-        "offset": [2, 3],
-        "key": ["a", "a"],
-        "timestamp_ms": [2, 20],
+        "what": ["gained", "gained"], "partition": [0, 0], "offset": [2, 3], "key": ["a", "a"], "timestamp_ms": [2, 20],
         "reason": ["late", "late"],
-    }
+    }  # fmt: skip
     assert "2 records gained, 0 lost" in repr(found)
 
 
@@ -210,17 +206,14 @@ def test_only_the_same_records_can_be_compared() -> None:
         one.compare(hopping)
 
 
-@pytest.mark.parametrize(
-    ("other", "told"),
-    [
-        ({"key": ["a", "b", "b"]}, "got 1 of 3 records with another key;"),
-        ({"key": ["a", "b", None]}, "got 1 of 3 records with another key;"),
-        ({"at": [0, 9, 3]}, "got 1 of 3 records with another time;"),
-        ({"p": [0, 0, 2]}, "got the records in 1 partition and in 2;"),
-        ({"p": [1, 1, 1]}, "got 3 of 3 records in another partition;"),
-        ({"key": ["a"], "at": [0], "p": [0]}, "got 3 records and 1;"),
-    ],
-)
+@pytest.mark.parametrize(("other", "told"), [
+    ({"key": ["a", "b", "b"]}, "got 1 of 3 records with another key;"),
+    ({"key": ["a", "b", None]}, "got 1 of 3 records with another key;"),
+    ({"at": [0, 9, 3]}, "got 1 of 3 records with another time;"),
+    ({"p": [0, 0, 2]}, "got the records in 1 partition and in 2;"),
+    ({"p": [1, 1, 1]}, "got 3 of 3 records in another partition;"),
+    ({"key": ["a"], "at": [0], "p": [0]}, "got 3 records and 1;"),
+])  # fmt: skip
 def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: str) -> None:
     """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
     same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}

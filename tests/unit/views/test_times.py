@@ -44,13 +44,9 @@ def records(zone: str) -> pa.Table:
     users[4] = None  # type: ignore[call-overload]
     times = [*at[:-2], None, at[-1]]
     return pa.table(
-        {
-            "user": pa.array(users, pa.string()),
-            "shop": pa.array([i % 2 for i in range(len(at))], pa.int32()),
-            "at": pa.array(times, pa.timestamp("us", zone)),
-            "amount": np.arange(len(at)),
-        }
-    )
+        {"user": pa.array(users, pa.string()), "shop": pa.array([i % 2 for i in range(len(at))], pa.int32()),
+         "at": pa.array(times, pa.timestamp("us", zone)), "amount": np.arange(len(at))},
+    )  # fmt: skip
 
 
 def plan_for(kind: str, emit: str = "on_window_update", group: Any = sk.group_by_key, **options: Any) -> sk.Plan:
@@ -207,14 +203,11 @@ def test_every_picture_has_the_clock_of_the_zone(night: tuple[sk.Plan, Any]) -> 
     plan, data = night
     run = plan.run(data)
     pictures = {
-        "plane": run.plane("ada"),
-        "lanes": run.lanes(),
-        "emissions": run.emissions("ada").figure(over="stream_time"),
+        "plane": run.plane("ada"), "lanes": run.lanes(), "emissions": run.emissions("ada").figure(over="stream_time"),
         "open windows": run.open_windows().figure(),
         "comparison": run.compare(plan.with_windows(inactivity_gap="40m").run(data)).figure(),
-        "lineage": run.lineage("ada", "2024-07-02 00:10").figure(),
-        "audit": sk.audit(plan, data).figure(),
-    }
+        "lineage": run.lineage("ada", "2024-07-02 00:10").figure(), "audit": sk.audit(plan, data).figure(),
+    }  # fmt: skip
     for name, figure in pictures.items():
         drawn = json.loads(figure.to_json())
         axis = drawn["layout"]["xaxis"]

@@ -23,17 +23,14 @@ def told(
     """A micro-batch as Spark tells it: (partition, last offset, stream time) of those that had records."""
     rows = [
         {
-            "partition": number,
-            "position": position,
-            "stream_time_ms": stream_ms,
-            "last_close_time_ms": stream_ms - HOUR,
-            "windows": 3,
+            "partition": number, "position": position, "stream_time_ms": stream_ms,
+            "last_close_time_ms": stream_ms - HOUR, "windows": 3,
             "counts": json.dumps(
                 {"process-total": position + 1, "dropped-records-total": 1, "dropped-late": 1, **(counts or {})}
             ),
         }
         for number, position, stream_ms in partitions
-    ]
+    ]  # fmt: skip
     return {
         "batchId": batch,
         "batchDuration": 500,

@@ -38,15 +38,12 @@ def records(seed: int = 3) -> pa.Table:
     )
     keys = ["ada", "bob", "cy", "é", "", "eve", "fay", None]
     return pa.table(
-        {
-            "partition": partition,
-            "offset": offset,
-            "key": pa.array([keys[i] for i in rng.integers(0, len(keys), RECORDS)], pa.string()),
-            "at": pa.array(at, mask=rng.random(RECORDS) < 0.02),
-            "amount": pa.array(rng.integers(-50, 50, RECORDS), mask=rng.random(RECORDS) < 0.1),
-            "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string()),
-        }
-    )
+        {"partition": partition, "offset": offset,
+         "key": pa.array([keys[i] for i in rng.integers(0, len(keys), RECORDS)], pa.string()),
+         "at": pa.array(at, mask=rng.random(RECORDS) < 0.02),
+         "amount": pa.array(rng.integers(-50, 50, RECORDS), mask=rng.random(RECORDS) < 0.1),
+         "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string())},
+    )  # fmt: skip
 
 
 def plan_for(kind: str, strategy: str) -> sk.Plan:

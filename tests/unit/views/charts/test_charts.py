@@ -573,18 +573,12 @@ def test_lanes_of_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("latest_ms", "kind", "title"),
-    [
-        (900, "linear", "event time, ms"),
-        (90_000, "linear", "event time, seconds"),
-        (82 * MINUTE, "linear", "event time, minutes"),
-        (20 * HOUR, "linear", "event time, hours"),
-        (7 * DAY, "linear", "event time, days"),
-        (400 * DAY, "date", "event time, UTC"),
-        (2**55, "linear", "event time, ms since 1970"),
-    ],
-)
+@pytest.mark.parametrize(("latest_ms", "kind", "title"), [
+    (900, "linear", "event time, ms"), (90_000, "linear", "event time, seconds"),
+    (82 * MINUTE, "linear", "event time, minutes"), (20 * HOUR, "linear", "event time, hours"),
+    (7 * DAY, "linear", "event time, days"), (400 * DAY, "date", "event time, UTC"),
+    (2**55, "linear", "event time, ms since 1970"),
+])  # fmt: skip
 def test_time_axis_suits_the_times(latest_ms: int, kind: str, title: str) -> None:
     data = pd.DataFrame({"key": pd.array(["ana", "ana"], "string"), "at": [latest_ms // 2, latest_ms]})
     windows = sk.SessionWindows(inactivity_gap_ms=50, grace=0)

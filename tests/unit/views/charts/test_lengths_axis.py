@@ -8,17 +8,11 @@ from sessionkit.views.drawing.time_axis import MOST_TICKS, ROUND_MS, lengths_axi
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
-@pytest.mark.parametrize(
-    ("high_ms", "first", "last"),
-    [
-        (9, ["0 s", "1 ms"], "9 ms"),
-        (90_000, ["0 s", "10 s"], "1 min 30 s"),
-        (2 * HOUR, ["0 s", "15 min"], "2 h"),
-        (83 * HOUR, ["0 s", "12 h"], "3 d"),
-        (900 * DAY, ["0 s", "180 d"], "900 d"),
-        (300 * 365 * DAY, ["0 s", "14,600 d"], "102,200 d"),
-    ],
-)
+@pytest.mark.parametrize(("high_ms", "first", "last"), [
+    (9, ["0 s", "1 ms"], "9 ms"), (90_000, ["0 s", "10 s"], "1 min 30 s"), (2 * HOUR, ["0 s", "15 min"], "2 h"),
+    (83 * HOUR, ["0 s", "12 h"], "3 d"), (900 * DAY, ["0 s", "180 d"], "900 d"),
+    (300 * 365 * DAY, ["0 s", "14,600 d"], "102,200 d"),
+])  # fmt: skip
 def test_places_of_a_linear_axis(high_ms: int, first: list[str], last: str) -> None:
     axis = lengths_axis(0, high_ms)
     assert axis["ticktext"][:2] == first and axis["ticktext"][-1] == last

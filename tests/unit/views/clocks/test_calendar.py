@@ -58,16 +58,11 @@ def test_cells_begin_where_pandas_has_them_begin(zone: str, hours: float, freq: 
     assert (shown.to_period(freq).start_time == local).all()
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "unit", "rows"),
-    [
-        ("1970-01-01 00:00:00.100", "1970-01-01 00:00:00.300", "hour", 24),
-        ("2024-05-01 10:00", "2024-06-20 17:00", "hour", 24),
-        ("2023-11-01", "2024-10-30", "day", 7),
-        ("2019-03-01", "2025-03-01", "day", 7),
-        ("1975-03-01", "2025-03-01", "day", 7),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "unit", "rows"), [
+    ("1970-01-01 00:00:00.100", "1970-01-01 00:00:00.300", "hour", 24),
+    ("2024-05-01 10:00", "2024-06-20 17:00", "hour", 24), ("2023-11-01", "2024-10-30", "day", 7),
+    ("2019-03-01", "2025-03-01", "day", 7), ("1975-03-01", "2025-03-01", "day", 7),
+])  # fmt: skip
 def test_a_cell_is_as_long_as_the_span_asks_for(start: str, end: str, unit: str, rows: int) -> None:
     cells = of(start, end, "UTC")
     assert (cells.unit, cells.row_count) == (unit, rows)

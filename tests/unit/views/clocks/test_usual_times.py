@@ -33,14 +33,10 @@ def test_weekdays_and_hours_by_the_clock_of_the_zone() -> None:
     assert found(times, dropped, "UTC").words != usual.words  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("days", "hours", "words"),
-    [
-        (range(7), (23, 0, 1), "between 23:00 and 02:00"),
-        ((5, 6), range(24), "on Saturdays and Sundays"),
-        (range(5), (9, 10), "on Mondays to Fridays between 09:00 and 11:00"),
-    ],
-)
+@pytest.mark.parametrize(("days", "hours", "words"), [
+    (range(7), (23, 0, 1), "between 23:00 and 02:00"), ((5, 6), range(24), "on Saturdays and Sundays"),
+    (range(5), (9, 10), "on Mondays to Fridays between 09:00 and 11:00"),
+])  # fmt: skip
 def test_how_it_is_said(days: range, hours: range, words: str) -> None:
     times = random_times(90)
     local = times.tz_convert(ZONE)

@@ -29,17 +29,13 @@ def frame(seed: int) -> pa.Table:
     real = rng.choice([0.0, -0.0, 1.5, np.nan, -7.25, np.inf, 1e9], size)
     letters = ["", "a", "B", "b", "äÄ", "Zz", "ab\u00df", "<b>", *string.ascii_uppercase[:4]]
     return pa.table(
-        {
-            "key": pa.array(rng.choice(letters, size).tolist(), pa.large_string()),
-            "window_start_ms": pa.array(TIMES_FROM + rng.integers(0, 9, size) * 3_600_000),
-            "whole": some(rng.integers(-5, 6, size)),
-            "real": some(real),
-            "text": some(rng.choice(letters, size).tolist(), pa.string()),
-            "flag": some(rng.random(size) < 0.5),
-            "moment": some(rng.integers(0, 5, size), pa.int64()).cast(pa.timestamp("s")),
-            "exact": some(rng.integers(-3, 4, size), pa.int64()).cast(pa.decimal128(19, 0)),
-        }
-    )
+        {"key": pa.array(rng.choice(letters, size).tolist(), pa.large_string()),
+         "window_start_ms": pa.array(TIMES_FROM + rng.integers(0, 9, size) * 3_600_000),
+         "whole": some(rng.integers(-5, 6, size)), "real": some(real),
+         "text": some(rng.choice(letters, size).tolist(), pa.string()), "flag": some(rng.random(size) < 0.5),
+         "moment": some(rng.integers(0, 5, size), pa.int64()).cast(pa.timestamp("s")),
+         "exact": some(rng.integers(-3, 4, size), pa.int64()).cast(pa.decimal128(19, 0))},
+    )  # fmt: skip
 
 
 def view(table: pa.Table, timezone: str = "UTC") -> TableView:
@@ -171,17 +167,12 @@ def test_a_column_is_sorted_once_for_each_direction(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     "values",
-    [
-        pa.array([2**64 - 1, 0, 2**63, None, 0], pa.uint64()),
-        pa.array([-(2**63), 2**63 - 1, 0, -1, None, 0]),
-        pa.array([1.5, -np.inf, 5e-324, -5e-324, np.nan, None, np.inf, -1.5]),
-        pa.array([0.25, -2.0, None], pa.float32()),
-        pa.array([3, 1, 2], pa.int32()).cast(pa.date32()),
-        pa.array([3, None, 2], pa.int64()).cast(pa.duration("us")),
-        pa.array([], pa.int64()),
-    ],
+    [pa.array([2**64 - 1, 0, 2**63, None, 0], pa.uint64()), pa.array([-(2**63), 2**63 - 1, 0, -1, None, 0]),
+     pa.array([1.5, -np.inf, 5e-324, -5e-324, np.nan, None, np.inf, -1.5]), pa.array([0.25, -2.0, None], pa.float32()),
+     pa.array([3, 1, 2], pa.int32()).cast(pa.date32()), pa.array([3, None, 2], pa.int64()).cast(pa.duration("us")),
+     pa.array([], pa.int64())],
     ids=lambda values: str(values.type),
-)
+)  # fmt: skip
 def test_order_of_every_type(values: pa.Array) -> None:
     listed = [None if value is None or value != value else value for value in values.to_pylist()]
     there = [row for row, value in enumerate(listed) if value is not None]
