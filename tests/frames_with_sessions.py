@@ -32,14 +32,10 @@ def in_plain_pandas(rows: pd.DataFrame) -> pd.DataFrame:
     of_frame = known["frame"].map(session.groupby(known["frame"]).min())
     grouped = known["at"].groupby(session)
     found = pd.DataFrame(
-        {
-            "session_id": session - of_frame,
-            "session_start": grouped.transform("min"),
-            "session_end": grouped.transform("max"),
-            "session_rows": grouped.transform("size"),
-            "position_in_session": grouped.cumcount() + 1,
-        }
-    )
+        {"session_id": session - of_frame, "session_start": grouped.transform("min"),
+         "session_end": grouped.transform("max"), "session_rows": grouped.transform("size"),
+         "position_in_session": grouped.cumcount() + 1},
+    )  # fmt: skip
     return in_one_form(found.reindex(rows.index).assign(late=False))
 
 

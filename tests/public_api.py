@@ -18,16 +18,12 @@ COMMAND = "make public-api"
 MODULES = ("sessionkit", "sessionkit.aggregations", "sessionkit.errors", "sessionkit.stores", "sessionkit.windows")
 # What a user holds although no signature names it: it depends on what was handed in.
 HELD = (
-    "sessionkit.spark.batch_run.SparkRun",
-    "sessionkit.spark.batch_run.SparkTrace",
-    "sessionkit.spark.stream_run.StreamRun",
-    "sessionkit.stores.memory.sessions.MemorySessionStore",
-    "sessionkit.stores.memory.windows.MemoryWindowStore",
-    "sessionkit.stores.rocksdb.sessions.RocksDBSessionStore",
-    "sessionkit.stores.rocksdb.windows.RocksDBWindowStore",
-    "sessionkit.trace.session_trace.SessionTrace",
+    "sessionkit.spark.batch_run.SparkRun", "sessionkit.spark.batch_run.SparkTrace",
+    "sessionkit.spark.stream_run.StreamRun", "sessionkit.stores.memory.sessions.MemorySessionStore",
+    "sessionkit.stores.memory.windows.MemoryWindowStore", "sessionkit.stores.rocksdb.sessions.RocksDBSessionStore",
+    "sessionkit.stores.rocksdb.windows.RocksDBWindowStore", "sessionkit.trace.session_trace.SessionTrace",
     "sessionkit.trace.window_trace.WindowTrace",
-)
+)  # fmt: skip
 
 Line = tuple[str, Any]  # and the function, if it is one, whose result a user then holds
 

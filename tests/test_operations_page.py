@@ -67,13 +67,9 @@ def test_a_replay_is_refused_in_these_words() -> None:
 
 def test_an_idle_partition_sends_these_results() -> None:
     seen = records(
-        (0, 0, "ana", "10:00"),
-        (1, 0, "bo", "10:01"),
-        (0, 1, "ana", "10:03"),
-        (0, 2, "cy", "10:40"),
-        (0, 3, "cy", "10:41"),
-        (0, 4, "ana", "11:30"),
-    )
+        (0, 0, "ana", "10:00"), (1, 0, "bo", "10:01"), (0, 1, "ana", "10:03"), (0, 2, "cy", "10:40"),
+        (0, 3, "cy", "10:41"), (0, 4, "ana", "11:30"),
+    )  # fmt: skip
     sent = finals(seen)
     assert "```\n{}\n```".format("\n".join(sent)) in PAGE
     later = finals(pd.concat([seen, records((1, 1, "bo", "11:31"))]))

@@ -173,12 +173,10 @@ def names() -> dict[str, Any]:
         "plan": sk.group_by_key("user", timestamp="at")
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
         .count(),
-        "monday": monday,
-        "tuesday": monday.assign(at=times + pd.Timedelta("1d")),
-        "store": store,
+        "monday": monday, "tuesday": monday.assign(at=times + pd.Timedelta("1d")), "store": store,
         "flights": sk.load_sample("flights"),
         "waves": flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count(),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.lengthy
@@ -231,24 +229,17 @@ run.trace.records(), run.trace.windows(), run.trace.where(reason="late"), repr(r
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", [True, False])
 @pytest.mark.parametrize("keys", ['"user"', '"user", "number", sep="@"', '"number"'])
-@pytest.mark.parametrize(
-    "windows",
-    [
-        'sk.SessionWindows(inactivity_gap="1ms", grace="1ms")',
-        'sk.TimeWindows(size="2ms", grace="1ms")',
-        'sk.SlidingWindows(time_difference="1ms", grace="1ms")',
-    ],
-)
+@pytest.mark.parametrize("windows", [
+    'sk.SessionWindows(inactivity_gap="1ms", grace="1ms")', 'sk.TimeWindows(size="2ms", grace="1ms")',
+    'sk.SlidingWindows(time_difference="1ms", grace="1ms")',
+])  # fmt: skip
 def test_a_run_that_gives_arrow_tables_loads_little(windows: str, keys: str, trace: bool, tmp_path: Path) -> None:
     """From a file to its views: not even pandas, for which Arrow's own ways would look."""
     columns = {
-        "user": ["ada", "bob", None, "ada", "ada"],
-        "number": [1, 70_000, 3, 1, 1],
-        "at": pa.array([1, 20, 3, 30, 2], pa.timestamp("ms", "UTC")),
-        "p": [0, 0, 1, 0, 0],
-        "v": [1.5, None, 2.5, 4.0, 5.0],
-        "w": ["a", "b", None, "d", "e"],
-    }
+        "user": ["ada", "bob", None, "ada", "ada"], "number": [1, 70_000, 3, 1, 1],
+        "at": pa.array([1, 20, 3, 30, 2], pa.timestamp("ms", "UTC")), "p": [0, 0, 1, 0, 0],
+        "v": [1.5, None, 2.5, 4.0, 5.0], "w": ["a", "b", None, "d", "e"],
+    }  # fmt: skip
     pq.write_table(pa.table(columns), path := str(tmp_path / "clicks.parquet"))
     code = ARROW_RUN.format(windows, keys, path, trace) + (ITS_VIEWS if trace else "")
     assert [name for name in _loaded_by(code) if name in HEAVY] == []

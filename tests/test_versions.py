@@ -17,17 +17,13 @@ def test_what_is_required_is_what_is_listed() -> None:
     assert PROJECT["tool"]["mypy"]["python_version"] == FIRST
 
 
-@pytest.mark.parametrize(
-    ("file", "texts"),
-    [
-        ("Makefile", [" ".join(f"python{version}" for version in LISTED[::-1]), f"need {FIRST} to {LAST} with venv"]),
-        ("Makefile", [f"({FIRST.replace('.', ', ')}) <= sys.version_info[:2] <= ({LAST.replace('.', ', ')})"]),
-        ("README.md", [f"Python {FIRST} to {LAST},"]),
-        ("CONTRIBUTING.md", [f"Python {FIRST} to {LAST},"]),
-        ("environment.yml", [f"python>={FIRST},<{NEXT}"]),
-        (".github/workflows/ci.yml", [", ".join(f'"{version}"' for version in LISTED)]),
-    ],
-)
+@pytest.mark.parametrize(("file", "texts"), [
+    ("Makefile", [" ".join(f"python{version}" for version in LISTED[::-1]), f"need {FIRST} to {LAST} with venv"]),
+    ("Makefile", [f"({FIRST.replace('.', ', ')}) <= sys.version_info[:2] <= ({LAST.replace('.', ', ')})"]),
+    ("README.md", [f"Python {FIRST} to {LAST},"]), ("CONTRIBUTING.md", [f"Python {FIRST} to {LAST},"]),
+    ("environment.yml", [f"python>={FIRST},<{NEXT}"]),
+    (".github/workflows/ci.yml", [", ".join(f'"{version}"' for version in LISTED)]),
+])  # fmt: skip
 def test_who_names_them_names_these(file: str, texts: list[str]) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     assert [each for each in texts if each not in text] == []

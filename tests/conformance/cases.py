@@ -232,7 +232,7 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
                 ("stream-task-metrics", "dropped-records-total"),
             )
         },
-    }
+    }  # fmt: skip
     if "restarts" in case:  # Kafka counts anew with each start
         answer["metrics"] = {}
     store.close()

@@ -44,14 +44,11 @@ def records(seed: int, count: int = 300, first_ms: int = 1_383_000_000_000) -> p
     times = first_ms + np.sort(rng.integers(0, 14 * 24, count)) * HOUR_MS + rng.integers(-9, 9, count) * HOUR_MS
     times[rng.random(count) < 0.1] -= 30 * HOUR_MS
     return pa.table(
-        {
-            "key": pa.array(rng.choice(["ada", "bob", "cy"], count), mask=rng.random(count) < 0.03),
-            "at": times + rng.integers(0, 2, count),
-            "value": pa.array(rng.integers(-9, 9, count), mask=rng.random(count) < 0.1),
-            "partition": partition,
-            "offset": np.arange(count),
-        }
-    )
+        {"key": pa.array(rng.choice(["ada", "bob", "cy"], count), mask=rng.random(count) < 0.03),
+         "at": times + rng.integers(0, 2, count),
+         "value": pa.array(rng.integers(-9, 9, count), mask=rng.random(count) < 0.1), "partition": partition,
+         "offset": np.arange(count)},
+    )  # fmt: skip
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:

@@ -102,14 +102,11 @@ def stream_of(column: str) -> st.SearchStrategy[pa.Table]:
     record = st.tuples(st.sampled_from("ab"), st.integers(0, 40), values | st.none())
     return st.lists(record, max_size=30).map(
         lambda rows: pa.table(
-            {
-                "key": pa.array([key for key, _, _ in rows], pa.string()),
-                "time": pa.array([time for _, time, _ in rows], pa.int64()),
-                "offset": np.arange(len(rows)),
-                "value": _array([value for _, _, value in rows], kind),
-            }
+            {"key": pa.array([key for key, _, _ in rows], pa.string()),
+             "time": pa.array([time for _, time, _ in rows], pa.int64()), "offset": np.arange(len(rows)),
+             "value": _array([value for _, _, value in rows], kind)},
         )
-    )
+    )  # fmt: skip
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

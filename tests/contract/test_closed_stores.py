@@ -28,7 +28,7 @@ CALLS: dict[str, dict[str, Callable[[Any], Iterator[Any]]]] = {
         "fetch_all": lambda store: store.fetch_all(0, 100),
         "fetch_in_keys": lambda store: store.fetch_in_keys("a", "z", 0, 100),
     },
-}
+}  # fmt: skip
 CASES = [(kind, of, call) for kind in KINDS for of, calls in CALLS.items() for call in calls]
 
 

@@ -55,19 +55,16 @@ def records(count: int = 160) -> pa.Table:
     """Two partitions in turn, with late records, equal times and missing values."""
     steps = [(n * 7919) % 1_000 for n in range(count)]
     at = [n * 400 + step * (9 if step % 13 == 0 else 3) for n, step in enumerate(steps)]
-    return pa.table(
-        {
-            "user": [("ada", "bob", "cy", "é")[step % 4] for step in steps],
-            "at": [
-                time - 15_000 if step % 11 == 0 and time > 15_000 else time
-                for time, step in zip(at, steps, strict=True)
-            ],
-            "page": [None if step % 7 == 0 else f"page {step % 5}" for step in steps],
-            "amount": [step / 8 for step in steps],
-            "partition": [n % 2 for n in range(count)],
-            "offset": [n // 2 for n in range(count)],
-        }
-    )
+    return pa.table({
+        "user": [("ada", "bob", "cy", "é")[step % 4] for step in steps],
+        "at": [
+            time - 15_000 if step % 11 == 0 and time > 15_000 else time
+            for time, step in zip(at, steps, strict=True)
+        ],
+        "page": [None if step % 7 == 0 else f"page {step % 5}" for step in steps],
+        "amount": [step / 8 for step in steps], "partition": [n % 2 for n in range(count)],
+        "offset": [n // 2 for n in range(count)],
+    })  # fmt: skip
 
 
 # ---- what a store has

@@ -161,17 +161,11 @@ def test_fields_inside_objects_are_read_as_the_plan_reads_them(oracle: Oracle) -
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("unit", "time", "ms"),
-    [
-        ("s", 1_700_000_001, 1_700_000_001_000),
-        ("ms", 1_700_000_001_234, 1_700_000_001_234),
-        ("us", 1_700_000_001_234_999, 1_700_000_001_234),
-        ("ns", 1_700_000_001_234_999_999, 1_700_000_001_234),
-        (None, "2023-11-14T22:13:21.2349Z", 1_700_000_001_234),
-        (None, "2023-11-15T00:13:21+02:00", 1_700_000_001_000),
-    ],
-)
+@pytest.mark.parametrize(("unit", "time", "ms"), [
+    ("s", 1_700_000_001, 1_700_000_001_000), ("ms", 1_700_000_001_234, 1_700_000_001_234),
+    ("us", 1_700_000_001_234_999, 1_700_000_001_234), ("ns", 1_700_000_001_234_999_999, 1_700_000_001_234),
+    (None, "2023-11-14T22:13:21.2349Z", 1_700_000_001_234), (None, "2023-11-15T00:13:21+02:00", 1_700_000_001_000),
+])  # fmt: skip
 @pytest.mark.parametrize(("key_type", "key"), [("string", "é"), ("bigint", -5), ("bytes", b"\xff\0")])
 def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int, key_type: str, key: object) -> None:
     plan = group_in_ms("k", timestamp="t", unit=unit).windowed_by(WINDOWS["session"]).count()
@@ -180,20 +174,15 @@ def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int,
     assert (sent.key, sent.window_start_ms, sent.values) == (key_bytes(key), ms, {"count": 1})
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ({}, "no event time from 1970 on: null"),
-        ({"at": -1}, "no event time from 1970 on: -1"),
-        ({"at": "2024"}, 'no event time from 1970 on: "2024"'),
-        ({"at": 2**63}, "no event time from 1970 on"),
-        ({"at": 1, "whole": 1.5}, "column whole must be an integer of 64 bits; got 1.5"),
-        ({"at": 1, "whole": 2**63}, "column whole must be an integer of 64 bits"),
-        ({"at": 1, "real": "1"}, 'column real must be a number; got "1"'),
-        ({"at": 1, "word": 1}, "column word must be text; got 1"),
-        ({"at": 1, "flag": 1}, "column flag must be true or false; got 1"),
-    ],
-)
+@pytest.mark.parametrize(("value", "said"), [
+    ({}, "no event time from 1970 on: null"), ({"at": -1}, "no event time from 1970 on: -1"),
+    ({"at": "2024"}, 'no event time from 1970 on: "2024"'), ({"at": 2**63}, "no event time from 1970 on"),
+    ({"at": 1, "whole": 1.5}, "column whole must be an integer of 64 bits; got 1.5"),
+    ({"at": 1, "whole": 2**63}, "column whole must be an integer of 64 bits"),
+    ({"at": 1, "real": "1"}, 'column real must be a number; got "1"'),
+    ({"at": 1, "word": 1}, "column word must be text; got 1"),
+    ({"at": 1, "flag": 1}, "column flag must be true or false; got 1"),
+])  # fmt: skip
 def test_what_does_not_fit_stops_the_task(oracle: Oracle, value: Row, said: str) -> None:
     plan = group_in_ms("user").windowed_by(WINDOWS["session"]).aggregate(**EVERY)
     answer = oracle.ask(job(plan.to_java(types=TYPES), [{"user": "ada", **value}], "user"))

@@ -51,15 +51,11 @@ def test_recorded_answers_are_those_of_3_9(older: Oracle) -> None:
 def test_the_cache_of_3_9_fails_at_the_same_deleted_sliding_window(older: Oracle) -> None:
     """What seed 392, case 3229 came to, made smaller: both versions fail at the third record, in other words."""
     case = {
-        "id": "deleted",
-        "window": {"kind": "sliding", "difference_ms": 1, "grace_ms": 0},
-        "aggregation": "fading",
-        "emit": "on_update",
-        "store": "in_memory",
-        "caching": True,
+        "id": "deleted", "window": {"kind": "sliding", "difference_ms": 1, "grace_ms": 0}, "aggregation": "fading",
+        "emit": "on_update", "store": "in_memory", "caching": True,
         "records": [{"key": "a", "value": value, "timestamp": ms} for value, ms in ((1, 0), (-15, 1), (1, 1))],
         "commit_after": [0, 2],
-    }
+    }  # fmt: skip
     ours, theirs = our_answer(case), older.ask(case)
     with Oracle() as newer:
         assert newer.ask(case)["error"]["after_record"] == theirs["error"]["after_record"] == 2

@@ -161,12 +161,9 @@ def test_views_inside_others(name: str, kind: str) -> None:
     values = column.to_pylist()
     assert result == [values if name == "collect" else next(value for value in values if value is not None)]
     of_pandas = pd.DataFrame(
-        {
-            "user": ["ada"] * len(values),
-            "at": [1] * len(values),
-            "v": pd.Series(column, dtype=pd.ArrowDtype(column.type)),
-        }
-    )
+        {"user": ["ada"] * len(values), "at": [1] * len(values),
+         "v": pd.Series(column, dtype=pd.ArrowDtype(column.type))},
+    )  # fmt: skip
     assert len(plan(it=getattr(sk, name)("v")).run(of_pandas).table()) == 1
 
 
@@ -300,16 +297,11 @@ def test_large_integers_beside_missing_values_stay_themselves_in_pandas(kind: st
     assert small["it"].dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("column", "telling"),
-    [
-        (pa.array([2**60], pa.timestamp("s")), "a value cannot be passed to a Python function; got timestamp[s]"),
-        (
-            pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]),
-            "a value cannot be passed to a Python function; got struct<a: int64, a: int64>",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("column", "telling"), [
+    (pa.array([2**60], pa.timestamp("s")), "a value cannot be passed to a Python function; got timestamp[s]"),
+    (pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]),
+     "a value cannot be passed to a Python function; got struct<a: int64, a: int64>"),
+])  # fmt: skip
 def test_what_python_has_no_value_for(column: pa.Array, telling: str) -> None:
     def last(older: Any, newer: Any) -> Any:
         return newer

@@ -336,28 +336,22 @@ def test_a_null_value_counts_and_moves_stream_time(frame: str) -> None:
     assert run.trace.stream_time_ms.tolist() == [5, 900_000]
 
 
-@pytest.mark.parametrize(
-    ("keys", "telling"),
-    [
-        ([1, 1.0, True], "column 'user' cannot be read; got booleans beside numbers; values of one type"),
-        ([1, True], "column 'user' cannot be read; got Expected integer, got bool"),
-        (
-            [1.5, float("nan")],
-            "key column 'user' has a number with a fraction; got 1.5 in row 0; whole numbers, or text",
-        ),
-        ([dt.datetime(2020, 1, 1)], "key column 'user' has a type that cannot be a key; got timestamp"),
-        (["a", 1], "column 'user' cannot be read; got Expected bytes, got a 'int' object; values of one type"),
-        ([b"a", "a"], "column 'user' cannot be read; got bytes beside text; values of one type; a key is text"),
-        ([2**64], "column 'user' cannot be read; got Python int too large"),
-        ([["a"]], "key column 'user' has a type that cannot be a key; got list"),
-        ([{"a": 1}], "key column 'user' has a type that cannot be a key; got struct"),
-        ([{1, 2}], "key column 'user' has a type that cannot be a key; got list"),
-        ([("a", 1)], "column 'user' cannot be read; got Expected bytes, got a 'int' object"),
-        ([object()], "column 'user' cannot be read; got Could not convert <object object"),
-        ([complex(1)], "a key is text (valid Unicode), an integer of 64 bits or bytes"),
-        (["a\ud800"], "column 'user' cannot be read; got 'utf-8' codec can't encode character '\\ud800'"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "telling"), [
+    ([1, 1.0, True], "column 'user' cannot be read; got booleans beside numbers; values of one type"),
+    ([1, True], "column 'user' cannot be read; got Expected integer, got bool"),
+    ([1.5, float("nan")], "key column 'user' has a number with a fraction; got 1.5 in row 0; whole numbers, or text"),
+    ([dt.datetime(2020, 1, 1)], "key column 'user' has a type that cannot be a key; got timestamp"),
+    (["a", 1], "column 'user' cannot be read; got Expected bytes, got a 'int' object; values of one type"),
+    ([b"a", "a"], "column 'user' cannot be read; got bytes beside text; values of one type; a key is text"),
+    ([2**64], "column 'user' cannot be read; got Python int too large"),
+    ([["a"]], "key column 'user' has a type that cannot be a key; got list"),
+    ([{"a": 1}], "key column 'user' has a type that cannot be a key; got struct"),
+    ([{1, 2}], "key column 'user' has a type that cannot be a key; got list"),
+    ([("a", 1)], "column 'user' cannot be read; got Expected bytes, got a 'int' object"),
+    ([object()], "column 'user' cannot be read; got Could not convert <object object"),
+    ([complex(1)], "a key is text (valid Unicode), an integer of 64 bits or bytes"),
+    (["a\ud800"], "column 'user' cannot be read; got 'utf-8' codec can't encode character '\\ud800'"),
+])  # fmt: skip
 def test_what_is_no_key(keys: list[Any], telling: str) -> None:
     frame = pd.DataFrame({"user": pd.Series(keys, dtype=object), "at": range(len(keys))})
     refused(UnsupportedData, telling, lambda: plan(unit="ms").run(frame))

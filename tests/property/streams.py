@@ -35,14 +35,8 @@ def rows_of(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 AGGREGATIONS: dict[str, Aggregation] = {
-    "count": sk.count(),
-    "sum": sk.sum("value"),
-    "real_sum": sk.sum("real"),
-    "mean": sk.mean("real"),
-    "min": sk.min("value"),
-    "max": sk.max("real"),
-    "first": sk.first("value"),
-    "last": sk.last("value"),
+    "count": sk.count(), "sum": sk.sum("value"), "real_sum": sk.sum("real"), "mean": sk.mean("real"),
+    "min": sk.min("value"), "max": sk.max("real"), "first": sk.first("value"), "last": sk.last("value"),
     "collect": sk.collect("value"),
     "own": sk.aggregation(
         initializer=lambda: ("start",),
@@ -51,7 +45,7 @@ AGGREGATIONS: dict[str, Aggregation] = {
         value="value",
     ),
     "reduced": sk.reduce(lambda older, newer: (older or 0) * 3 + (newer or 0), "value"),
-}
+}  # fmt: skip
 
 
 def draw(seed: int, most: int = 60) -> Stream:
@@ -75,15 +69,12 @@ def draw(seed: int, most: int = 60) -> Stream:
         retention = (gap + extra) * 60_000
         windows = SessionWindows.until(inactivity_gap_ms=gap * 60_000, retention_ms=retention)
     table = pa.table(
-        {
-            "partition": pa.array(partitions, pa.int32()),
-            "offset": offsets,
-            "key": pa.array(keys.tolist(), pa.string(), mask=rng.random(size) < null_share),
-            "time": pa.array(times, mask=rng.random(size) < null_share / 3),
-            "value": pa.array(rng.integers(-9, 10, size), mask=rng.random(size) < null_share),
-            "real": pa.array(rng.normal(size=size), mask=rng.random(size) < null_share),
-        }
-    )
+        {"partition": pa.array(partitions, pa.int32()), "offset": offsets,
+         "key": pa.array(keys.tolist(), pa.string(), mask=rng.random(size) < null_share),
+         "time": pa.array(times, mask=rng.random(size) < null_share / 3),
+         "value": pa.array(rng.integers(-9, 10, size), mask=rng.random(size) < null_share),
+         "real": pa.array(rng.normal(size=size), mask=rng.random(size) < null_share)},
+    )  # fmt: skip
     return Stream(windows, retention, table)
 
 

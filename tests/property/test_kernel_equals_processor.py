@@ -127,13 +127,9 @@ def test_many_open_sessions_of_one_key() -> None:
         keys = pa.array(rng.choice(["a", "b"], size).tolist())
         zeros = pa.array(np.zeros(size, np.int32))
         columns = {
-            "partition": zeros,
-            "offset": np.arange(size),
-            "key": keys,
-            "time": times,
-            "value": zeros,
+            "partition": zeros, "offset": np.arange(size), "key": keys, "time": times, "value": zeros,
             "real": pa.nulls(size, pa.float64()),
-        }
+        }  # fmt: skip
         windows = type(stream.windows)(inactivity_gap_ms=gap, grace_ms=int(rng.choice([30, 200, 10_000])) * (gap + 1))
         stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), pa.table(columns))
         outcome, trace = _kernel(stream, aggregations)

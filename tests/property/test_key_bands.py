@@ -160,13 +160,9 @@ def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest
     arrived = np.sort(rng.integers(0, 100_000, 300))
     is_first = (arrived < 90_000) & (arrived > 10_000)
     table = pa.table(
-        {
-            "k": rng.integers(0, 20, 300),
-            "p": np.where(is_first, 0, rng.integers(0, 2, 300)),
-            "t": np.where(arrived > 90_000, 15_000, arrived),
-            "arrived": arrived,
-        }
-    )
+        {"k": rng.integers(0, 20, 300), "p": np.where(is_first, 0, rng.integers(0, 2, 300)),
+         "t": np.where(arrived > 90_000, 15_000, arrived), "arrived": arrived},
+    )  # fmt: skip
     places = {"partition": "p", "arrival": "arrived", "idle_after": "10s"}
     plan = sk.group_by_key("k", timestamp="t", unit="ms", **places)
     plan = plan.windowed_by(sk.TimeWindows(size_ms=5_000, grace_ms=1_000)).count()

@@ -41,14 +41,11 @@ def records(seed: int) -> pa.Table:
     keys = rng.choice([-3, 0, 7], size) if seed % 3 == 0 else rng.choice(["a", "a\0", "ab", "é", ""], size)
     times = np.maximum(np.arange(size) * rng.integers(1, 6) - rng.integers(0, 30, size), 0)
     return pa.table(
-        {
-            "key": pa.array(keys.tolist(), pa.int64() if seed % 3 == 0 else pa.string(), mask=rng.random(size) < 0.05),
-            "at": times,
-            "partition": rng.integers(0, 3, size),
-            "n": pa.array(rng.integers(0, 5, size), mask=rng.random(size) < 0.3),
-            "word": pa.array([None if i % 4 == 0 else "w" * int(i % 5) for i in range(size)], pa.string()),
-        }
-    )
+        {"key": pa.array(keys.tolist(), pa.int64() if seed % 3 == 0 else pa.string(), mask=rng.random(size) < 0.05),
+         "at": times, "partition": rng.integers(0, 3, size),
+         "n": pa.array(rng.integers(0, 5, size), mask=rng.random(size) < 0.3),
+         "word": pa.array([None if i % 4 == 0 else "w" * int(i % 5) for i in range(size)], pa.string())},
+    )  # fmt: skip
 
 
 def _plan(kind: str, named: str, buffer: str) -> sk.Plan:

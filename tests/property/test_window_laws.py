@@ -183,12 +183,9 @@ def test_another_partition_does_not_matter_at_all(windows: Any, rows: Rows, emit
 
 @laws
 @given(
-    HOPPING | SLIDING,
-    ROWS,
-    st.data(),
-    st.sampled_from(["on_window_update", "on_window_close"]),
+    HOPPING | SLIDING, ROWS, st.data(), st.sampled_from(["on_window_update", "on_window_close"]),
     st.sampled_from(["sessionkit", "kafka"]),
-)
+)  # fmt: skip
 def test_a_run_can_be_cut_anywhere(windows: Any, rows: Rows, data: st.DataObject, emit: str, rules: str) -> None:
     """Parts over one store say what the whole says, in the same order."""
     kafka = rules == "kafka"

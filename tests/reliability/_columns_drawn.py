@@ -192,14 +192,12 @@ NESTED = [
     Kind(pa.list_(pa.int64(), 2), _lists(_integers(64, signed=True), 2), plain, family="nested"),
     Kind(pa.list_(pa.string_view(), 2), _lists(_words, 2), plain, family="nested"),
     Kind(
-        pa.struct([("a", pa.int8()), ("b", pa.string())]),
-        lambda rng: {"a": 1, "b": _words(rng)},
-        plain,
+        pa.struct([("a", pa.int8()), ("b", pa.string())]), lambda rng: {"a": 1, "b": _words(rng)}, plain,
         family="nested",
     ),
     Kind(_DEEP, lambda rng: {"x": _lists(_words)(rng), "y": {"z\0": 5}}, plain, family="nested"),
     Kind(pa.map_(pa.string_view(), pa.int32()), lambda rng: [(w, 3) for w in {_words(rng)}], plain, family="nested"),
-]
+]  # fmt: skip
 OTHERS = [
     *(
         Kind(make(5, 2), lambda rng: Decimal(rng.randint(-999, 999)) / 4, plain)
@@ -217,7 +215,7 @@ OTHERS = [
     Kind(pa.json_(), lambda rng: "{}", build=_extension, family="extension"),
     Kind(pa.bool8(), lambda rng: rng.randint(0, 1), build=_extension, family="extension"),
     Kind(pa.opaque(pa.string(), "thing", "somebody"), _words, build=_extension, family="extension"),
-]
+]  # fmt: skip
 VALUES = [*NUMBERS, *KEYS, *MOMENTS, *NESTED, *OTHERS]
 
 

@@ -29,13 +29,9 @@ ZONES = (
     *("EST5EDT", "<+1245>-12:45", "Nowhere/Land", "", ":/nothing/there"),
 )
 LOCALES: tuple[dict[str, str], ...] = (
-    {},
-    {"LANG": "C"},
-    {"LC_ALL": "C"},
-    {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    {"LANG": "xx_XX.UTF-8"},
-    {"LC_ALL": "C.UTF-8", "LANG": "de_DE.UTF-8"},
-)
+    {}, {"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    {"LANG": "xx_XX.UTF-8"}, {"LC_ALL": "C.UTF-8", "LANG": "de_DE.UTF-8"},
+)  # fmt: skip
 HOMES = ("none", "not there", "not writable", "writable")
 CACHES = ("none", "none", "not writable", "a file", "not there", "another user's")
 OPTIONS = ((), (), ("-O",), ("-OO",), ("-X", "utf8=0"))

@@ -89,12 +89,9 @@ def _stream(rng: Random, scale: int) -> list[Record]:
 def _table(records: list[Record]) -> pa.Table:
     keys, times, partitions = zip(*records, strict=True) if records else ((), (), ())
     return pa.table(
-        {
-            "key": pa.array(keys, pa.string()),
-            "time": pa.array(times, pa.int64()),
-            "partition": pa.array(partitions, pa.int64()),
-        }
-    )
+        {"key": pa.array(keys, pa.string()), "time": pa.array(times, pa.int64()),
+         "partition": pa.array(partitions, pa.int64())},
+    )  # fmt: skip
 
 
 def counted(windows: Any, records: list[Record]) -> Counted:

@@ -41,17 +41,13 @@ def records(partitions: int, seed: int = 3) -> pa.Table:
     )
     amount = rng.integers(-50, 50, RECORDS)
     return pa.table(
-        {
-            "key": pa.array([KEYS[i] for i in rng.integers(0, len(KEYS), RECORDS)], pa.string()),
-            "at": pa.array(at * 1000, pa.timestamp("us", tz="UTC")),
-            "partition": pa.array(number, pa.int32()),
-            "offset": offset,
-            "amount": pa.array(amount, mask=rng.random(RECORDS) < 0.1),
-            "ratio": pa.array(amount / 7, mask=rng.random(RECORDS) < 0.1),
-            "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string()),
-            "unused": np.zeros(RECORDS),
-        }
-    )
+        {"key": pa.array([KEYS[i] for i in rng.integers(0, len(KEYS), RECORDS)], pa.string()),
+         "at": pa.array(at * 1000, pa.timestamp("us", tz="UTC")), "partition": pa.array(number, pa.int32()),
+         "offset": offset, "amount": pa.array(amount, mask=rng.random(RECORDS) < 0.1),
+         "ratio": pa.array(amount / 7, mask=rng.random(RECORDS) < 0.1),
+         "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string()),
+         "unused": np.zeros(RECORDS)},
+    )  # fmt: skip
 
 
 def shuffled(spark: SparkSession, table: pa.Table, files: int = 3) -> DataFrame:

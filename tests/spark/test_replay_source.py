@@ -101,17 +101,13 @@ def test_times_of_any_zone(tmp_path: Path, zone: str | None) -> None:
     assert part["at"].cast(pa.int64()).to_pylist() == [1, 2**50]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "no path"),
-        ({"path": FLIGHTS, "rowsPerMinute": "5"}, "no such option; got 'rowsPerMinute'"),
-        ({"path": FLIGHTS, "rowsPerBatch": "many"}, "rowsPerBatch is a number above 0; got 'many'"),
-        ({"path": FLIGHTS, "rowsPerSecond": "0"}, "rowsPerSecond is a number above 0; got '0'"),
-        ({"path": FLIGHTS, "speed": "2"}, "speed needs the times of arrival"),
-        ({"path": FLIGHTS, "speed": "2", "arrival": "carrier"}, "is not a column of times; got string"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    ({}, "no path"), ({"path": FLIGHTS, "rowsPerMinute": "5"}, "no such option; got 'rowsPerMinute'"),
+    ({"path": FLIGHTS, "rowsPerBatch": "many"}, "rowsPerBatch is a number above 0; got 'many'"),
+    ({"path": FLIGHTS, "rowsPerSecond": "0"}, "rowsPerSecond is a number above 0; got '0'"),
+    ({"path": FLIGHTS, "speed": "2"}, "speed needs the times of arrival"),
+    ({"path": FLIGHTS, "speed": "2", "arrival": "carrier"}, "is not a column of times; got string"),
+])  # fmt: skip
 def test_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         ReplayReader(options)

@@ -161,13 +161,9 @@ def test_integer_keys_in_order_of_their_bytes(spark: SparkSession) -> None:
 def test_several_key_columns_and_hostile_names(spark: SparkSession) -> None:
     table = records(2)
     names = {
-        "key": "k`e.y",
-        "at": "<b>at</b>",
-        "partition": "part ition",
-        "offset": "off.set",
-        "amount": "$x$",
+        "key": "k`e.y", "at": "<b>at</b>", "partition": "part ition", "offset": "off.set", "amount": "$x$",
         "word": "wo`rd",
-    }
+    }  # fmt: skip
     table = table.rename_columns([names.get(name, name) for name in table.column_names])
     plan = (
         sk.group_by_key("k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set")
@@ -306,15 +302,12 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     run = BASE.count().run(shuffled(spark, missing))
     number, offset_there = table["partition"][7].as_py(), table["offset"][7].as_py()
     actions = {
-        "metrics": run.metrics,
-        "counts": run.counts,
-        "kafka_metrics": run.kafka_metrics,
+        "metrics": run.metrics, "counts": run.counts, "kafka_metrics": run.kafka_metrics,
         "explain": lambda: run.explain(offset=offset_there, partition=number),
         "plane": lambda: run.plane(table["key"][0].as_py(), partition=number),
-        "of": lambda: run.of(table["key"][0].as_py()),
-        "local": run.local,
+        "of": lambda: run.of(table["key"][0].as_py()), "local": run.local,
         "by key": BASE.count().run(shuffled(spark, missing)).by_key().metrics,
-    }
+    }  # fmt: skip
     for name, action in actions.items():
         with pytest.raises(InvalidData, match=told):
             pytest.fail(f"{name} gives {action()}")

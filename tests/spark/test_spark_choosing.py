@@ -20,16 +20,13 @@ PLAN = plan_of(WINDOWS["session"], "on_window_close")
 IN_MS = sk.group_by_key("key", timestamp="ms", unit="ms").windowed_by(WINDOWS["session"]).count()
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param(lambda data: sk.audit(PLAN, data), id="audit"),
-        pytest.param(lambda data: sk.audit(IN_MS, data), id="audit of integer times"),
-        pytest.param(lambda data: sk.suggest_gap(PLAN, data), id="suggest_gap"),
-        pytest.param(lambda data: sk.suggest_grace(PLAN, data), id="suggest_grace"),
-        pytest.param(lambda data: Tuner(PLAN, data), id="tune"),
-    ],
-)
+@pytest.mark.parametrize("ask", [
+    pytest.param(lambda data: sk.audit(PLAN, data), id="audit"),
+    pytest.param(lambda data: sk.audit(IN_MS, data), id="audit of integer times"),
+    pytest.param(lambda data: sk.suggest_gap(PLAN, data), id="suggest_gap"),
+    pytest.param(lambda data: sk.suggest_grace(PLAN, data), id="suggest_grace"),
+    pytest.param(lambda data: Tuner(PLAN, data), id="tune"),
+])  # fmt: skip
 def test_what_goes_through_the_records_in_order_takes_them_from_here(
     spark: SparkSession, ask: Callable[[Any], object]
 ) -> None:

@@ -43,15 +43,10 @@ def night(count: int = 300) -> pa.Table:
     users = np.array(["ada", "é", "x.y", None], object)[rng.integers(0, 4, count)]
     partition = rng.integers(0, 2, count)
     return pa.table(
-        {
-            "user": pa.array(users, pa.string()),
-            "status": pa.array(rng.integers(-2, 3, count), pa.int32()),
-            "at": pa.array(at, pa.timestamp("us", "UTC")),
-            "part": pa.array(partition, pa.int32()),
-            "place": pa.array(np.arange(count)),
-            "amount": rng.integers(0, 9, count),
-        }
-    )
+        {"user": pa.array(users, pa.string()), "status": pa.array(rng.integers(-2, 3, count), pa.int32()),
+         "at": pa.array(at, pa.timestamp("us", "UTC")), "part": pa.array(partition, pa.int32()),
+         "place": pa.array(np.arange(count)), "amount": rng.integers(0, 9, count)},
+    )  # fmt: skip
 
 
 def plan_for(kind: str, emit: str = "on_window_update", group: Any = sk.group_by_key) -> sk.Plan:
