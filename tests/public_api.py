@@ -110,14 +110,14 @@ def _signature(value: Any, *, bound: bool = False) -> str:
     return f"({', '.join(shown)})" + ("" if returned is signature.empty else f" -> {_type(returned)}")
 
 
-_OF_ARRAYS = {"Longs": "np.int64", "Flags": "np.bool_", "Floats": "np.float64"}
+_OF_ARRAYS = {"Longs": "np.int64", "Flags": "np.bool_", "Floats": "np.float64", "Codes": "np.int32", "Rows": "np.intp"}
 
 
 def _type(annotation: Any) -> str:
     """The name of a type as it is written in the code, but those of arrays as NumPy has them."""
     written = getattr(annotation, "__forward_arg__", annotation)
     if isinstance(written, str):
-        return re.sub(r"\b(Longs|Flags|Floats)\b", lambda found: f"npt.NDArray[{_OF_ARRAYS[found[1]]}]", written)
+        return re.sub(rf"\b({'|'.join(_OF_ARRAYS)})\b", lambda found: f"npt.NDArray[{_OF_ARRAYS[found[1]]}]", written)
     return getattr(written, "__name__", str(written))
 
 

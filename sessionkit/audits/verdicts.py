@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.run import Run
 from sessionkit.views.comparison.comparison import are_equal
 
@@ -35,7 +34,7 @@ class Sent(NamedTuple):
     offset: int
 
 
-def ids_of(run: Run, row: npt.NDArray[np.int32], start_ms: Longs, end_ms: Longs) -> set[WindowId]:
+def ids_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> set[WindowId]:
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
     partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Codes: TypeAlias = npt.NDArray[np.int32]
+Rows: TypeAlias = npt.NDArray[np.intp]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBERS = {

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.process import few_at_once, in_threads, shares, side_by_side, thread_count
 from sessionkit.engine.outcome import FinishedWindows, closed_before_ms
@@ -26,7 +25,6 @@ from sessionkit.windows.feed import PlacedFeed
 
 BAND = 65_536  # records, unless one slot has more: the memory that a band touches stays in the processor's cache
 AT_ONCE = 2**20  # records of the bands that many threads decide side by side
-Codes = npt.NDArray[np.int32]
 
 
 class Placed(NamedTuple):

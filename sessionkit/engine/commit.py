@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.engine.idle_partitions import with_arrivals
 from sessionkit.engine.outcome import Outcome
 from sessionkit.stores.contract import COLUMNS, BulkStore, StoredColumns
@@ -19,7 +18,7 @@ def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms
     store.commit(outcome.loaded, columns_at(outcome, rows, windows.holds), with_arrivals(outcome))
 
 
-def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> StoredColumns:
+def columns_at(outcome: Outcome, rows: Rows, holds: str) -> StoredColumns:
     """The sessions, or the time and sliding windows, at `rows` as a store takes them."""
     columns = outcome.window_columns
     return COLUMNS[holds](
@@ -47,7 +46,7 @@ def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> Flags:
     return columns.end_ms >= oldest[columns.partition]
 
 
-def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> Longs:
+def _closed_by(outcome: Outcome, rows: Rows) -> Longs:
     """Offset of the record that closed each window, -1 while it is open.
 
     Without a trace nobody asked which record it was; the last one read then stands for it.

@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.compiled import compiled
 from sessionkit.base.decisions import IDLE, REPLAYED
 from sessionkit.base.durations import INT64_MAX
@@ -78,7 +77,7 @@ def _with_stored(batch: RecordBatch, store: PlanStore | None) -> tuple[RecordBat
     return batch, [store.snapshot(number) for number in numbers.tolist()]
 
 
-def _check_order(batch: RecordBatch, clock_ms: Longs, order: npt.NDArray[np.intp], last_ms: Longs) -> None:
+def _check_order(batch: RecordBatch, clock_ms: Longs, order: Rows, last_ms: Longs) -> None:
     """Refuses records that belong before what was read: in one run they would have come first."""
     newest_ms = int(last_ms.max(initial=-1))
     if not len(order) or clock_ms[order[0]] >= newest_ms:

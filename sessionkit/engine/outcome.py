@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.folds import Fold
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.decisions import REPLAYED, TICK
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
@@ -28,8 +27,8 @@ UNKNOWN = -(2**40)  # rows of a window that a store does not know: less than not
 class FinishedWindows(NamedTuple):
     """Windows that a table shows, in its order, with their results; what led to them is not known any more."""
 
-    key: npt.NDArray[np.int32]
-    partition: npt.NDArray[np.int32]
+    key: Codes
+    partition: Codes
     start_ms: Longs
     end_ms: Longs
     closed: Flags
@@ -65,7 +64,7 @@ class Outcome:
         """How many records earlier runs put into each window that was loaded; -1 where the store does not know."""
         return rows_of(self.loaded)
 
-    def rows_at(self, rows: npt.NDArray[np.intp]) -> Longs | None:
+    def rows_at(self, rows: Rows) -> Longs | None:
         """How many records count in these windows, with those of earlier runs; -1 where these are not known."""
         if self.row_counts is None:
             return None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, read_only
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
@@ -86,14 +86,14 @@ class RecordBatch:
     """
 
     keys: pa.Array
-    key: npt.NDArray[np.int32]
+    key: Codes
     timestamp_ms: Longs
-    partition: npt.NDArray[np.int32]
+    partition: Codes
     partitions: Longs
     rejected: npt.NDArray[np.uint8] | None = None
     given_offset: Longs | None = None
     first_offset: Longs | None = None
-    row: npt.NDArray[np.intp] | None = None  # of the data, where its rows were sorted by time
+    row: Rows | None = None  # of the data, where its rows were sorted by time
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
@@ -120,7 +120,7 @@ class RecordBatch:
         rows = slice(start, stop)
         return self._at(rows, values={name: column[rows] for name, column in self.values.items()})
 
-    def take(self, rows: npt.NDArray[np.intp]) -> RecordBatch:
+    def take(self, rows: Rows) -> RecordBatch:
         """The records at these rows, in that order."""
         chosen = self.chosen_from
         if chosen is not None:
@@ -346,9 +346,7 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
 
 
-def _rejections(
-    key: npt.NDArray[np.int32], timestamp_ms: Longs, bad_time: Flags | None
-) -> npt.NDArray[np.uint8] | None:
+def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None) -> npt.NDArray[np.uint8] | None:
     has_null_key = bool(len(key)) and int(key.min()) < 0
     if bad_time is None and not has_null_key:
         return None
@@ -359,24 +357,24 @@ def _rejections(
     return rejected
 
 
-def arrival_order(table: pa.Table, source: Source, timestamp_ms: Longs) -> npt.NDArray[np.intp] | None:
+def arrival_order(table: pa.Table, source: Source, timestamp_ms: Longs) -> Rows | None:
     """The rows of `table`, which have these times, in the order in which they arrive; None where they stand in it."""
     if source.sort == "timestamp":
         return _by_time(timestamp_ms)
     return _by_offset(table, source) if source.sort else None
 
 
-def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
+def _by_offset(table: pa.Table, source: Source) -> Rows:
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
     return numpy_array(pc.sort_indices(table, sort_keys=order)).astype(np.intp)
 
 
-def _by_time(timestamp_ms: Longs) -> npt.NDArray[np.intp]:
+def _by_time(timestamp_ms: Longs) -> Rows:
     """The rows in the order of these times; those of one time stay in their order."""
     return np.argsort(timestamp_ms, kind="stable")
 
 
-def taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.Array | PythonObjects:
+def taken(column: pa.Array | PythonObjects, order: Rows) -> pa.Array | PythonObjects:
     """The values of these rows."""
     if isinstance(column, PythonObjects):
         objects = column.to_pylist()

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs, arrow_array, numpy_array, of_type, texts
+from sessionkit.base.arrays import Codes, Longs, Rows, arrow_array, numpy_array, of_type, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
@@ -24,9 +23,7 @@ MARKS = ("N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
-def encode_keys(
-    columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None
-) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def encode_keys(columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None) -> tuple[pa.Array, Codes]:
     """(distinct keys, code of each record; -1 for a null key). Several columns are joined by `sep`.
 
     Without `sep` several columns stay apart: the keys are then the numbers of the sets of values that occur, in the
@@ -49,7 +46,7 @@ def encode_keys(
     return keys, codes
 
 
-def mark_remarks(keys: pa.Array, codes: npt.NDArray[np.int32], name: str) -> list[str]:
+def mark_remarks(keys: pa.Array, codes: Codes, name: str) -> list[str]:
     """A sentence on each key that is a mark for a missing value, as other readers take it: it counts as a key."""
     if not pa.types.is_large_string(keys.type):
         return []
@@ -77,7 +74,7 @@ def code_of_key(keys: pa.Array, key: object) -> int:
     return code
 
 
-def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp]:
+def codes_among(keys: pa.Array, wanted: Iterable[object]) -> Rows:
     """The codes, in `keys`, of the wanted keys that occur there, rising."""
     codes = {place_among(keys, key) for key in wanted}
     return np.array(sorted(codes - {-1}), np.intp)
@@ -93,7 +90,7 @@ def place_among(keys: pa.Array, key: object) -> int:
         return -1
 
 
-def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Codes]:
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     column = _whole(column, name) if pa.types.is_floating(value_type) else _uuid_text(column)
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -110,7 +107,7 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     return _distinct(_cast(keys, plain, name), codes) if is_coded else (keys, codes)
 
 
-def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     """One dictionary for all chunks, and the code of each row: -1 for a null. Rows are coded where they belong."""
     if any(chunk.dictionary.null_count for chunk in column.chunks):
         column = with_one_dictionary(column)
@@ -131,7 +128,7 @@ def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     return keys, codes
 
 
-def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
+def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[Codes]]:
     """One dictionary with the values of all dictionaries, and for each of those the places of its values in it."""
     numbers = [arrow_array(np.arange(len(values), dtype=np.int32)) for values in dictionaries]
     each = [pa.DictionaryArray.from_arrays(*pair) for pair in zip(numbers, dictionaries, strict=True)]
@@ -139,7 +136,7 @@ def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np
     return joined.chunk(0).dictionary, [numpy_array(chunk.indices) for chunk in joined.chunks]
 
 
-def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] | None:
+def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, Codes] | None:
     """Distinct integers and codes by a table of their span, quicker than a hash; None if the span is too wide."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
@@ -181,14 +178,14 @@ def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> 
         return of_type(column, plain)
 
 
-def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+def _codes(chunk: pa.DictionaryArray) -> Codes:
     indices = chunk.indices
     if indices.null_count:  # unsigned codes have no -1
         indices = indices.cast(pa.int64())
     return numpy_array(indices, absent=-1).astype(np.int32, copy=False)
 
 
-def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _distinct(keys: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
     """A frame's own dictionary (a pandas category, say) may hold a null or one value twice."""
     once = keys.dictionary_encode()
     if once.null_count == 0 and len(once.dictionary) == len(keys):
@@ -224,9 +221,7 @@ def _check_separator(keys: pa.Array, sep: str, name: str) -> None:
         raise InvalidData(problem(f"sep={sep!r} is part of a key value", shorten(repr(value)), want))
 
 
-def _join(
-    keys: pa.Array, codes: npt.NDArray[np.int32], more_keys: pa.Array, more_codes: npt.NDArray[np.int32], sep: str
-) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _join(keys: pa.Array, codes: Codes, more_keys: pa.Array, more_codes: Codes, sep: str) -> tuple[pa.Array, Codes]:
     """Codes of the pairs that occur."""
     keys, more_keys = _as_text(keys), _as_text(more_keys)
     pair = codes.astype(np.int64) * max(len(more_keys), 1) + more_codes
@@ -238,9 +233,7 @@ def _join(
     return joined, _codes(coded)
 
 
-def _numbered(
-    keys: pa.Array, codes: npt.NDArray[np.int32], more_keys: pa.Array, more_codes: npt.NDArray[np.int32]
-) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _numbered(keys: pa.Array, codes: Codes, more_keys: pa.Array, more_codes: Codes) -> tuple[pa.Array, Codes]:
     """The pairs that occur, numbered by the bytes of the first value and then of the second, and codes of them."""
     first, second = np.append(key_ranks(keys), -1)[codes], np.append(key_ranks(more_keys), -1)[more_codes]
     pair = first * max(len(more_keys), 1) + second
@@ -302,7 +295,7 @@ def key_ranks(keys: pa.Array) -> Longs:
     return ranks
 
 
-def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> Longs:
+def ranks_of(keys: pa.Array, codes: Codes) -> Longs:
     """Place of each code's key in that order, among the keys that are in `codes`: the others are not sorted."""
     used = np.zeros(len(keys), np.bool_)
     used[codes] = True

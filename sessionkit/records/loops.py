@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs, read_only
+from sessionkit.base.arrays import Codes, Longs, read_only
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import TICK
 
 
-def implicit_offsets(partition: npt.NDArray[np.int32], following: Longs) -> Longs:
+def implicit_offsets(partition: Codes, following: Longs) -> Longs:
     """Running number of each record within its partition, from `following[partition]` on, which is moved along."""
     offset = np.empty(len(partition), np.int64)
     _count_on(partition, following, offset)
@@ -27,7 +27,7 @@ def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
 
 
 def stream_times(
-    partition: npt.NDArray[np.int32],
+    partition: Codes,
     timestamp_ms: Longs,
     rejected: npt.NDArray[np.uint8],
     stream_time_ms: Longs,
@@ -61,7 +61,7 @@ def first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
     return -1, np.int64(-1)
 
 
-def partition_codes(numbers: npt.NDArray[Any], most: int) -> tuple[npt.NDArray[np.int32], Longs]:
+def partition_codes(numbers: npt.NDArray[Any], most: int) -> tuple[Codes, Longs]:
     """(codes, distinct numbers, rising) of partition numbers from 0 to `most` - 1."""
     code_of = np.full(most, -1, np.int32)
     _mark(numbers, code_of)

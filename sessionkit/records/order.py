@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
@@ -33,8 +33,6 @@ SOURCES = (
     "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time. "
     'Where it holds names, number them: pandas.factorize(df["source"])[0].'
 )
-
-Rows = npt.NDArray[np.intp]
 
 
 class Cause(NamedTuple):
@@ -64,7 +62,7 @@ class _Stream(NamedTuple):
     source: Source
     rows: Rows  # of the batch
     times: Longs
-    keys: npt.NDArray[np.int32]
+    keys: Codes
     late: Flags
     lag_ms: int
 
@@ -220,7 +218,7 @@ def _ahead(stream: _Stream) -> Cause | None:
     return Cause(why, way, to_leave_out=stream.rows[ahead])
 
 
-def _around(places: Rows, count: int) -> npt.NDArray[np.intp]:
+def _around(places: Rows, count: int) -> Rows:
     """The places around each of these places, one line for each; `count` is how many places there are."""
     return np.clip(places[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1), 0, count - 1)
 

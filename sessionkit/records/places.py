@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs, numpy_array
+from sessionkit.base.arrays import Codes, Flags, Longs, numpy_array
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
 from sessionkit.records.keys import key_bytes
@@ -50,7 +49,7 @@ def partition_for(key: str | int | bytes, partitions: int) -> int:
     return (murmur2(key_bytes(key)) & 0x7FFFFFFF) % partitions
 
 
-def partition_of_keys(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
+def partition_of_keys(keys: pa.Array, partitions: int) -> Codes:
     """The partition of each of `keys`."""
     return np.array([partition_for(key, partitions) for key in keys.to_pylist()], np.int32)
 
@@ -94,7 +93,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> Longs:
     return numbers
 
 
-def placed_by_key(source: Source, keys: pa.Array, key: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Longs]:
+def placed_by_key(source: Source, keys: pa.Array, key: Codes) -> tuple[Codes, Longs]:
     """Codes of partitions, and their numbers, where no column names them."""
     if source.partitions is None:
         return np.zeros(len(key), np.int32), np.zeros(1, np.int64)
@@ -102,7 +101,7 @@ def placed_by_key(source: Source, keys: pa.Array, key: npt.NDArray[np.int32]) ->
     return by_key[key], np.arange(source.partitions)  # code -1 (a null key) takes the last one, partition 0
 
 
-def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], Longs]:
+def partitions_in(table: pa.Table, name: str) -> tuple[Codes, Longs]:
     """Codes of the partitions in the column `name`, and their numbers."""
     numbers = _integers(table[name], name, "partition")
     if not len(numbers):
@@ -114,7 +113,7 @@ def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], Lo
     return places.astype(np.int32), seen.astype(np.int64)
 
 
-def take_partition_times(timestamp_ms: Longs, bad: Flags, partition: npt.NDArray[np.int32]) -> tuple[Longs, int]:
+def take_partition_times(timestamp_ms: Longs, bad: Flags, partition: Codes) -> tuple[Longs, int]:
     """The times, with the greatest one so far in its partition for each record that has none; and of how many.
 
     Source:
@@ -131,7 +130,7 @@ def take_partition_times(timestamp_ms: Longs, bad: Flags, partition: npt.NDArray
     return times, int(has_none.sum())
 
 
-def offsets_in(table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: Longs) -> Longs | None:
+def offsets_in(table: pa.Table, source: Source, partition: Codes, partitions: Longs) -> Longs | None:
     """The offsets in the plan's column, which must rise within each partition; None where it names none."""
     if source.offset is None:
         return None

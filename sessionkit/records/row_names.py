@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags
+from sessionkit.base.arrays import Flags, Rows
 from sessionkit.errors import shorten
 from sessionkit.records.source import Source
 
@@ -41,7 +40,7 @@ def rows_named(name: Callable[[int], str]) -> Iterator[None]:
 
 
 @contextmanager
-def rows_moved(order: npt.NDArray[np.intp] | None) -> Iterator[None]:
+def rows_moved(order: Rows | None) -> Iterator[None]:
     """Has errors call each row by the name of the row that `order` moved to its place; None moves nothing."""
     before = _NAME.get()
     with rows_named(before if order is None else lambda row: before(int(order[row]))):

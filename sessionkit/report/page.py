@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.base.durations import MINUTE, grace_with, lacked, show_duration
@@ -54,7 +53,7 @@ class Findings:
         return Sessions(self.run)
 
     @cached_property
-    def late(self) -> npt.NDArray[np.intp]:
+    def late(self) -> Rows:
         """Rows of the late records, of windows once for each that was missed; evenly thinned where there are many."""
         return self._all_late[:: self._step]
 
@@ -68,7 +67,7 @@ class Findings:
         return len(self._all_late) <= WEIGHED_DROPS
 
     @cached_property
-    def _all_late(self) -> npt.NDArray[np.intp]:
+    def _all_late(self) -> Rows:
         trace = self.run._outcome.kept_trace
         return np.flatnonzero(trace.decision == LATE) if self.of_sessions else trace.missed.record
 

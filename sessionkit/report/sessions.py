@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND
 from sessionkit.base.result_columns import shown_key
 from sessionkit.plan import Plan
@@ -71,7 +70,7 @@ class Sessions:
         return are_sessions(self.run.plan)
 
     @cached_property
-    def _rows(self) -> npt.NDArray[np.intp]:
+    def _rows(self) -> Rows:
         return tables.table_rows(self.run._outcome)
 
     @cached_property

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
@@ -26,7 +25,6 @@ from sessionkit.windows.contract import WindowKind
 
 WHOLE = ("windows", "windows-open", "windows-closed")  # counters of what later steps go on with
 ADDED_LATER = (*WHOLE, "records-dropped")  # counters that a state of an older version may lack
-Rows = npt.NDArray[np.intp]
 
 
 class View:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, taken
+from sessionkit.base.arrays import Longs, Rows, taken
 
 EmitStrategy = Literal["on_window_update", "on_window_close"]
 EMIT_STRATEGIES = get_args(EmitStrategy)
@@ -81,7 +81,7 @@ class SessionColumns(NamedTuple):
         """The times that results of them carry: their ends, too."""
         return self.end_ms
 
-    def take(self, rows: npt.NDArray[np.intp]) -> SessionColumns:
+    def take(self, rows: Rows) -> SessionColumns:
         """The sessions at `rows`, in that order."""
         return SessionColumns(*_taken(self, rows))
 
@@ -103,7 +103,7 @@ class FixedColumns(NamedTuple):
         """The times that a store keeps them by: their starts."""
         return self.start_ms
 
-    def take(self, rows: npt.NDArray[np.intp]) -> FixedColumns:
+    def take(self, rows: Rows) -> FixedColumns:
         """The windows at `rows`, in that order."""
         return FixedColumns(*_taken(self, rows))
 
@@ -111,7 +111,7 @@ class FixedColumns(NamedTuple):
 StoredColumns: TypeAlias = SessionColumns | FixedColumns
 
 
-def _taken(columns: StoredColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
+def _taken(columns: StoredColumns, rows: Rows) -> Iterator[Any]:
     yield columns.key.take(pa.array(rows))
     yield from (column[rows] for column in columns[1:6])
     yield taken(columns.aggregates, rows)

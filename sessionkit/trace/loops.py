@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.process import in_threads, thread_count
 
@@ -40,9 +40,7 @@ def _group(codes, size, first, following, rows):  # type: ignore[no-untyped-def]
             following[code] += 1
 
 
-def closed_windows(
-    end_ms: Longs, partition: npt.NDArray[np.int32], merged_into: npt.NDArray[np.int32], close_time_ms: Longs
-) -> Flags:
+def closed_windows(end_ms: Longs, partition: Codes, merged_into: Codes, close_time_ms: Longs) -> Flags:
     """True for each window that ends before the close time of its partition and that no other absorbed."""
     closed = np.empty(len(end_ms), np.bool_)
     _find_closed(end_ms, partition, merged_into, close_time_ms, closed)
@@ -229,7 +227,7 @@ def order_by_place(places_of: Longs, places: int, time: Longs) -> Longs:
     return order
 
 
-def _by_time(time: Longs) -> npt.NDArray[np.intp]:
+def _by_time(time: Longs) -> Rows:
     """A stable order. Times are rarely equal, and numpy sorts four times as fast where it need not be stable."""
     order = np.argsort(time)
     found = time[order]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -26,7 +26,7 @@ class Reopenings(NamedTuple):
     """Closed sessions that a record touched while they were still retained, as they were before it."""
 
     at: Longs
-    window: npt.NDArray[np.int32]
+    window: Codes
     start_ms: Longs
     end_ms: Longs
 
@@ -39,14 +39,14 @@ class SessionTrace(Trace):
     `window[i]` is the row of the window to which record i belonged once it was in (-1: none).
     """
 
-    window: npt.NDArray[np.int32]
+    window: Codes
     reopenings: Reopenings
     retention_ms: int  # a session can be found while its end is at most this far behind stream time
     loaded_start_ms: Longs  # bounds of the windows that came from a store, as they came
     loaded_end_ms: Longs
 
     @property
-    def last_window(self) -> npt.NDArray[np.int32]:
+    def last_window(self) -> Codes:
         """The session that each record came to; -1 for a dropped one."""
         return self.window
 
@@ -107,12 +107,12 @@ class SessionTrace(Trace):
         return self.decision == LATE
 
     @property
-    def dropped_at(self) -> npt.NDArray[np.intp]:
+    def dropped_at(self) -> Rows:
         """The record of each drop: each record that is in no session."""
         return np.flatnonzero(~self.accepted & self.is_record)
 
     @property
-    def updated_at(self) -> npt.NDArray[np.intp]:
+    def updated_at(self) -> Rows:
         """The record of each value that goes out on update: each record that is in a session."""
         return np.flatnonzero(self.accepted)
 
@@ -148,7 +148,7 @@ class SessionTrace(Trace):
     def size_of(self, window: int) -> int:
         return int(self.sizes[window])
 
-    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
+    def windows_at(self, slot: int, at: Rows, start_ms: Longs, end_ms: Longs) -> Longs:
         """The sessions that had these bounds after these records: of several the one that had them last."""
         loaded = np.flatnonzero(self.window_slot[: self.window_columns.loaded_count] == slot)
         bounds = zip(self.loaded_start_ms[loaded].tolist(), self.loaded_end_ms[loaded].tolist(), strict=True)

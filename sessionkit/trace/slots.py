@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import read_only
+from sessionkit.base.arrays import Codes, read_only
 from sessionkit.base.compiled import compiled_loop
 
-Codes = npt.NDArray[np.int32]
 NO_REJECTIONS = read_only(np.empty(0, np.uint8))
 
 

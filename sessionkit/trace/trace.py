@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, numpy_array, texts
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, numpy_array, texts
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
@@ -28,8 +28,8 @@ class Merges(NamedTuple):
     """One row for each session that was absorbed: the record that did it, the older session, the one that ended."""
 
     at: Longs
-    into: npt.NDArray[np.int32]
-    absorbed: npt.NDArray[np.int32]
+    into: Codes
+    absorbed: Codes
 
 
 NO_MERGES = Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
@@ -38,12 +38,12 @@ NO_MERGES = Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.
 class WindowColumns(NamedTuple):
     """One row a window. Rows up to `loaded_count` came from a store, the rest were opened in this run, in order."""
 
-    key: npt.NDArray[np.int32]
-    partition: npt.NDArray[np.int32]
+    key: Codes
+    partition: Codes
     start_ms: Longs
     end_ms: Longs
     opened_by: Longs  # offset of the record that opened it: with the partition, its id
-    merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
+    merged_into: Codes  # row of the session that absorbed it, -1
     closed_before: Longs  # offset of the record that closed it before this run, -1 if not or re-opened
     timestamp_ms: Longs  # what a result of it carries: a session's end, else the largest record time
     loaded_count: int
@@ -64,7 +64,7 @@ class Closes(NamedTuple):
     """Each time a window became final, in the order in which results go out: by record, window end, key bytes."""
 
     at: Longs
-    window: npt.NDArray[np.int32]
+    window: Codes
     start_ms: Longs
     end_ms: Longs
     # what the value is: the window's at the end of the run, or (where it was re-opened) the one before record `until`
@@ -91,7 +91,7 @@ class Trace:
         return len(self.decision)
 
     @cached_property
-    def _numbered(self) -> tuple[Slots, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def _numbered(self) -> tuple[Slots, Codes, Codes]:
         records, windows = self.batch, self.window_columns
         slots = Slots(len(self.keys), len(records.partitions), len(records) + len(windows.key))
         slot = slots.number(records.key, records.partition, np.empty(len(records), np.int32))
@@ -103,12 +103,12 @@ class Trace:
         return self._numbered[0]
 
     @property
-    def slot(self) -> npt.NDArray[np.int32]:
+    def slot(self) -> Codes:
         """The slot of each record; -1 where it has no key."""
         return self._numbered[1]
 
     @property
-    def window_slot(self) -> npt.NDArray[np.int32]:
+    def window_slot(self) -> Codes:
         """The slot of each window."""
         return self._numbered[2]
 
@@ -172,7 +172,7 @@ class Trace:
 
     @property
     @abstractmethod
-    def last_window(self) -> npt.NDArray[np.int32]:
+    def last_window(self) -> Codes:
         """The window that each record came to, the last one where it came to several; -1 for none."""
 
     @property
@@ -187,12 +187,12 @@ class Trace:
 
     @property
     @abstractmethod
-    def dropped_at(self) -> npt.NDArray[np.intp]:
+    def dropped_at(self) -> Rows:
         """The record of each drop, as Kafka counts them."""
 
     @property
     @abstractmethod
-    def updated_at(self) -> npt.NDArray[np.intp]:
+    def updated_at(self) -> Rows:
         """The record of each value that goes out on update; of what is taken back there is no row here."""
 
     @property
@@ -220,7 +220,7 @@ class Trace:
         """How many records of this run a window holds at the end."""
 
     @abstractmethod
-    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
+    def windows_at(self, slot: int, at: Rows, start_ms: Longs, end_ms: Longs) -> Longs:
         """The windows of a slot, by their rows, that had these bounds after these records, which never fall."""
 
     def records(self) -> pa.Table:
@@ -255,7 +255,7 @@ class Trace:
 
     # ---- answers that are alike for all kinds
 
-    def as_they_came(self, rows: npt.NDArray[np.intp] | None = None) -> dict[str, Any]:
+    def as_they_came(self, rows: Rows | None = None) -> dict[str, Any]:
         """Columns of the records, or of these: where they stood, key, times, what was decided and why."""
         batch, chosen = self.batch, slice(None) if rows is None else rows
         key, decision = batch.key[chosen], self.decision[chosen]
@@ -269,7 +269,7 @@ class Trace:
             "reason": words(decision, REASONS),
         }
 
-    def passed_by(self, partition: npt.NDArray[np.int32], last_ms: Longs) -> Longs:
+    def passed_by(self, partition: Codes, last_ms: Longs) -> Longs:
         """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
         last_open_ms = last_ms + np.minimum(self.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
         first, rows = self._by_partition

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -26,10 +26,10 @@ class Touches(NamedTuple):
     """One row for each window that a record changed, made or missed, in the order in which Kafka goes through them."""
 
     record: Longs  # row of the record
-    window: npt.NDArray[np.int32]  # row of the window; -1: it was closed, so the record does not count in it
+    window: Codes  # row of the window; -1: it was closed, so the record does not count in it
     effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
     start_ms: Longs  # where the window starts
-    source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
+    source: Codes  # row of the window that it is a copy of, -1
 
 
 @answers_calls("trace", guesses=False, value_of="run")
@@ -49,7 +49,7 @@ class WindowTrace(Trace):
     noted_newest_ms: Longs | None = None  # a processor notes it: it may delete windows, and begin anew
 
     @property
-    def last_window(self) -> npt.NDArray[np.int32]:
+    def last_window(self) -> Codes:
         """The last window that each record came to; -1 for none."""
         window = np.full(len(self), -1, np.int32)
         window[self.touches.record] = self.touches.window
@@ -74,12 +74,12 @@ class WindowTrace(Trace):
         return mask
 
     @property
-    def dropped_at(self) -> npt.NDArray[np.intp]:
+    def dropped_at(self) -> Rows:
         """The record of each drop: first those that came too late for a window, once for each, then all others."""
         return np.concatenate([self.missed.record, np.flatnonzero((self.decision > LATE) & self.is_record)])
 
     @property
-    def updated_at(self) -> npt.NDArray[np.intp]:
+    def updated_at(self) -> Rows:
         """The record of each value that goes out on update: one for each window that it changed or made."""
         return self.touches.record[self.touches.effect != LATE]
 
@@ -129,7 +129,7 @@ class WindowTrace(Trace):
     def size_of(self, window: int) -> int:
         return int(self.sizes[window])
 
-    def windows_at(self, slot: int, at: npt.NDArray[np.intp], start_ms: Longs, end_ms: Longs) -> Longs:
+    def windows_at(self, slot: int, at: Rows, start_ms: Longs, end_ms: Longs) -> Longs:
         """The windows that start then: their bounds never change."""
         own = np.flatnonzero(self.window_slot == slot)
         row_of = dict(zip(self.window_columns.start_ms[own].tolist(), own.tolist(), strict=True))
@@ -167,7 +167,7 @@ class WindowTrace(Trace):
             (windows.add if source in windows else windows.discard)(window)
         return sorted(windows)
 
-    def _touches_like(self, window: int) -> npt.NDArray[np.intp]:
+    def _touches_like(self, window: int) -> Rows:
         """The touches of all windows that have the key and partition of this one."""
         columns = self.window_columns
         alike = (columns.key == columns.key[window]) & (columns.partition == columns.partition[window])

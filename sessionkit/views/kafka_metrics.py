@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Floats, Longs
+from sessionkit.base.arrays import Floats, Longs, Rows
 from sessionkit.base.decisions import BAD_TIME, REPLAYED
 from sessionkit.base.durations import MINUTE
 from sessionkit.base.text import one_of
@@ -131,7 +130,7 @@ def _of_node(task_id: str, finals: int, looks: list[Look] | None, clock_ms: Long
         yield from (Metric(name, NODE_GROUP, "debug", THREAD, task_id, NODE, value) for name, value in values.items())
 
 
-def _rate(clock_ms: Longs | None, at: npt.NDArray[np.intp], counts: Floats) -> float | None:
+def _rate(clock_ms: Longs | None, at: Rows, counts: Floats) -> float | None:
     """Events a second in the last minute of the clock; a run shorter than half a minute counts as half a minute."""
     if clock_ms is None or not len(clock_ms):
         return None

@@ -7,10 +7,9 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, joined, repeated, taken, texts
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, joined, repeated, taken, texts
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
@@ -54,7 +53,7 @@ def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times
     return to_frame(table, frame)
 
 
-def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
+def table_rows(outcome: Outcome) -> Rows:
     """The windows that `table()` shows, by partition, key bytes and start.
 
     Left out: what was absorbed, and what came out of a store closed and was not touched.
@@ -85,7 +84,7 @@ def sent_count(outcome: Outcome, strategy: str) -> int:
     return final_count(outcome) if strategy == "on_window_close" else outcome.kept_trace.sent_on_update
 
 
-def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
+def _keys(outcome: Outcome, codes: Codes) -> pa.Array:
     """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
     return outcome.batch.form.distinct(outcome.keys, len(codes)).take(arrow_array(codes))
 
@@ -101,7 +100,7 @@ def whole_table(outcome: Outcome) -> dict[str, Column]:
     def same(code: int) -> pa.Array:
         return arrow_array(np.full(longest, numbers[code]))
 
-    def partition(codes: npt.NDArray[np.int32]) -> pa.Array:
+    def partition(codes: Codes) -> pa.Array:
         """Bands are ordered by partition, so that nearly all are in one: their columns share their memory."""
         is_one = len(codes) > 0 and codes[0] == codes[-1]
         return same(int(codes[0])).slice(0, len(codes)) if is_one else arrow_array(numbers[codes])
@@ -120,7 +119,7 @@ def whole_table(outcome: Outcome) -> dict[str, Column]:
     return {name: pa.chunked_array([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
+def window_table(outcome: Outcome, rows: Rows) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
     windows = outcome.window_columns
     made: dict[str, Callable[[], Column]] = {
@@ -185,9 +184,7 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
     return _sent(outcome, at, what.cast(pa.string()), key, start_ms, end_ms, results, end_ms, old)
 
 
-def _replaced(
-    outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: npt.NDArray[np.int32]
-) -> dict[str, Column]:
+def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: Codes) -> dict[str, Column]:
     """The value that each forwarded row replaces: that after `touch`, or (-1) the one that its window was loaded with.
 
     Null where there is none: the window is new, or `touch` is NO_VALUE.
@@ -228,7 +225,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
     return _sent(outcome, at, what, key, start_ms, end_ms, results, trace.newest_ms[live], old)
 
 
-def _touch_before(window: npt.NDArray[np.int32]) -> Longs:
+def _touch_before(window: Codes) -> Longs:
     """For each touch the one before it of the same window, -1 for none."""
     order = np.argsort(window, kind="stable")
     before = np.full(len(window), -1)

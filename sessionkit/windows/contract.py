@@ -11,10 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow
@@ -201,7 +198,7 @@ class SessionKind(WindowKind, Protocol):
         """How near to a session a record has to be, such as "within the gap of 30 s"."""
 
     def missing_grace_ms(
-        self, times_ms: Longs, stream_times_ms: Longs, late: npt.NDArray[np.intp], retention_ms: int, loaded: Bounds
+        self, times_ms: Longs, stream_times_ms: Longs, late: Rows, retention_ms: int, loaded: Bounds
     ) -> Longs:
         """How much more grace would have kept late records of one key in one partition: 1 ms less would not.
 

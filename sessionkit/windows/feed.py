@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.process import Hand, at_once
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
@@ -18,7 +18,7 @@ from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
 from sessionkit.windows.loops import count_decisions, count_each
 
-Slot = npt.NDArray[np.int32]
+Slot = Codes
 CHUNK = 131_072  # records at a time: the memory that a chunk touches stays in the processor's cache
 
 
@@ -26,18 +26,18 @@ class Columns(NamedTuple):
     """Some records as a kernel reads them, from record `lo` of the batch on; `decision` is to be filled."""
 
     lo: int
-    slot: npt.NDArray[np.int32]  # -1: rejected, its reason is in `decision`
+    slot: Codes  # -1: rejected, its reason is in `decision`
     timestamp_ms: Longs
     stream_time_ms: Longs  # of the record's partition, with the record
     first_stream_time_ms: Longs  # of each partition, before them
-    slot_partition: npt.NDArray[np.int32]  # of each slot
+    slot_partition: Codes  # of each slot
     decision: npt.NDArray[np.uint8]
 
 
 class Room(NamedTuple):
     """Room for what a piece of the records gets beside its own columns."""
 
-    slot: npt.NDArray[np.int32]
+    slot: Codes
     stream_time_ms: Longs
     decision: npt.NDArray[np.uint8]  # none where all are kept
 
@@ -45,7 +45,7 @@ class Room(NamedTuple):
 class Decided(NamedTuple):
     """The outcome of a kernel: its windows as columns, and how many times a record was too late for one."""
 
-    slot: npt.NDArray[np.int32]
+    slot: Codes
     start_ms: Longs
     timestamp_ms: Longs
     opened_at: Longs  # row of the record that opened it
@@ -60,13 +60,13 @@ class Decided(NamedTuple):
 class DecidedSessions(NamedTuple):
     """The outcome of the kernel of sessions."""
 
-    slot: npt.NDArray[np.int32]
+    slot: Codes
     start_ms: Longs
     end_ms: Longs
-    merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
+    merged_into: Codes  # row of the session that absorbed it, -1
     is_closed: Flags  # of those that were there before: they are as closed as they came
     opened_by: list[Longs]  # offsets of the records that opened the new ones, in pieces
-    window: npt.NDArray[np.int32]  # of each record, if the feed keeps them; -1 for a dropped one
+    window: Codes  # of each record, if the feed keeps them; -1 for a dropped one
     merges: Merges
     reopenings: Reopenings
     merge_count: int
@@ -75,7 +75,7 @@ class DecidedSessions(NamedTuple):
 class Loaded(NamedTuple):
     """The windows that were there before the records, sorted by slot and start."""
 
-    slot: npt.NDArray[np.int32]
+    slot: Codes
     start_ms: Longs
     timestamp_ms: Longs  # of the newest record in it; of a session that is its end
     is_closed: Flags  # by a run before

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import announce_compiling, compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.feed import Decided, Feed
@@ -32,7 +32,7 @@ class SlotWindows(NamedTuple):
     number: Longs
     timestamp_ms: Longs
     opened_at: Longs
-    slot: npt.NDArray[np.int32]
+    slot: Codes
 
 
 @compiled_loop

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.process import check_room, hand_each
@@ -36,7 +36,7 @@ class Room(NamedTuple):
     """Room for what a step hands on: a row for each window that a record counts in."""
 
     record: Longs
-    window: npt.NDArray[np.int32]
+    window: Codes
     opened: Flags
 
 
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
     end: int
     record: Longs
-    window: npt.NDArray[np.int32]
+    window: Codes
     opened: Flags
 
 

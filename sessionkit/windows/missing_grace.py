@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.trace.loops import grouped
@@ -18,7 +17,7 @@ from sessionkit.windows.feed import Columns, Loaded
 from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
 
-def missing_grace_ms(trace: SessionTrace, windows: SessionKind, rows: npt.NDArray[np.intp]) -> Longs:
+def missing_grace_ms(trace: SessionTrace, windows: SessionKind, rows: Rows) -> Longs:
     """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
 
     Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
@@ -43,7 +42,7 @@ def missing_grace_ms(trace: SessionTrace, windows: SessionKind, rows: npt.NDArra
 
 
 def missing_grace_of_key(
-    times: Longs, stair: Longs, late: npt.NDArray[np.intp], gap_ms: int, grace_ms: int, retention_ms: int,
+    times: Longs, stair: Longs, late: Rows, gap_ms: int, grace_ms: int, retention_ms: int,
     loaded: Bounds,
 ) -> Longs:  # fmt: skip
     """`SessionKind.missing_grace_ms` of sessions that have a gap and a grace."""

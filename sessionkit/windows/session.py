@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import (
@@ -155,7 +154,7 @@ class SessionWindows(metaclass=AnswersNames):
         return f"within the gap of {show_duration(self.inactivity_gap_ms)}"
 
     def missing_grace_ms(
-        self, times_ms: Longs, stream_times_ms: Longs, late: npt.NDArray[np.intp], retention_ms: int, loaded: Bounds
+        self, times_ms: Longs, stream_times_ms: Longs, late: Rows, retention_ms: int, loaded: Bounds
     ) -> Longs:
         """How much more grace would have kept late records of one key in one partition."""
         gap_ms, grace_ms = self.inactivity_gap_ms, self.grace_ms

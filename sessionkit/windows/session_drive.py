@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import OPENED
 from sessionkit.base.process import hand_each
@@ -27,7 +26,7 @@ class Step(NamedTuple):
     """A piece of the records that is decided: the session of each, what else happened, how many sessions there are."""
 
     columns: Columns
-    window: npt.NDArray[np.int32]
+    window: Codes
     events: Events
     sessions: int
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
@@ -34,10 +34,10 @@ class Events(NamedTuple):
     """Events of one chunk beside its records: merges, and closed sessions that were touched again."""
 
     merge_at: Longs
-    merge_into: npt.NDArray[np.int32]
-    merge_absorbed: npt.NDArray[np.int32]
+    merge_into: Codes
+    merge_absorbed: Codes
     reopen_at: Longs
-    reopen_row: npt.NDArray[np.int32]
+    reopen_row: Codes
     reopen_start: Longs
     reopen_end: Longs
 
@@ -264,7 +264,7 @@ class SessionKernel:
         self._head[slot] = np.arange(len(slot), dtype=np.int32)  # the last of a slot, its newest, stays
         self._counters[SESSIONS] = len(slot)
 
-    def feed(self, columns: Columns, window: npt.NDArray[np.int32]) -> Events:
+    def feed(self, columns: Columns, window: Codes) -> Events:
         """Decides one chunk into its decisions and `window`."""
         slot, stair, before_ms = columns.slot, columns.stream_time_ms, columns.first_stream_time_ms
         self._grow(len(columns.slot_partition), len(slot))

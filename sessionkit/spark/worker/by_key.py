@@ -11,11 +11,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.base.decisions import TICK
 from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
@@ -105,7 +104,7 @@ def _parts(so_far: PartitionSoFar, batch: RecordBatch, shares: int) -> Iterator[
         yield _part(batch, rows, share[rows] != number)
 
 
-def _part(batch: RecordBatch, rows: npt.NDArray[np.intp], tick: Flags) -> pa.Table:
+def _part(batch: RecordBatch, rows: Rows, tick: Flags) -> pa.Table:
     rejected = np.zeros(len(rows), np.uint8) if batch.rejected is None else batch.rejected[rows]
     place, key = pa.array(rows, mask=tick), batch.key[rows]
     columns: list[Any] = [
@@ -178,7 +177,7 @@ def add_missing_grace(
         yield from _dropped_with_grace(rest, windows, retention_ms, schema)
 
 
-def _key_starts(table: pa.Table) -> npt.NDArray[np.intp]:
+def _key_starts(table: pa.Table) -> Rows:
     """First row of each (partition, key)."""
     code = table["key"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     partition = table["partition"].to_numpy()

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, errors_as, problem
 from sessionkit.records.frames import python_objects
@@ -111,7 +110,7 @@ class ChunkedState(ColumnState):
             doomed.append(number)
         return doomed
 
-    def _pack(self, rows: npt.NDArray[np.intp]) -> bytes:
+    def _pack(self, rows: Rows) -> bytes:
         return _to_bytes(pa.table({}) if self._held is None else _to_table(self._held.take(rows)))
 
     def token(self) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
@@ -93,7 +92,7 @@ def _windows(groups: Groups) -> _Windows:
     return _Windows(group, number[order], groups.key[group], start_ms[order], end_ms[order], groups.what[group] != SAME)
 
 
-def _told(groups: Groups, windows: _Windows, shown: npt.NDArray[np.intp], keys: dict[int, Any]) -> dict[str, list[Bar]]:
+def _told(groups: Groups, windows: _Windows, shown: Rows, keys: dict[int, Any]) -> dict[str, list[Bar]]:
     bars: dict[str, list[Bar]] = {}
     columns = (windows.group, windows.side, windows.key, windows.start_ms, windows.end_ms)
     for group, side, key, start, end in zip(*(column[shown].tolist() for column in columns), strict=True):

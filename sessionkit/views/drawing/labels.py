@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Floats
+from sessionkit.base.arrays import Flags, Floats, Rows
 from sessionkit.views.drawing.grammar import Frame, Outline
 from sessionkit.views.drawing.measured_text import PAD, SIZE, text_size
 from sessionkit.views.drawing.palettes import Palette
@@ -143,7 +143,7 @@ class _Room:
         boxes = np.column_stack(sides) if len(x) else NO_BOXES
         return boxes[~np.isnan(boxes).any(axis=1)]
 
-    def allows(self, label: Label, offsets: Boxes, leader: bool) -> npt.NDArray[np.intp]:
+    def allows(self, label: Label, offsets: Boxes, leader: bool) -> Rows:
         """At which of these offsets the label may stand: their places."""
         boxes = self._boxes(label, offsets)
         most = (self._frame.plot_width - 2, self._frame.plot_height - 2)

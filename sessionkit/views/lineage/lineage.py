@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, arrow_array, arrow_table
+from sessionkit.base.arrays import Codes, Longs, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.result_columns import TIMES
 from sessionkit.base.text import key_name, plural
@@ -165,7 +164,7 @@ def merges_table(any_trace: Trace) -> pa.Table:
     )
 
 
-def _before(trace: SessionTrace, at: Longs, window: npt.NDArray[np.int32]) -> tuple[Longs, Longs]:
+def _before(trace: SessionTrace, at: Longs, window: Codes) -> tuple[Longs, Longs]:
     """(start, end) of these sessions just before these records."""
     last = last_touches(trace.window, at, window)
     loaded = (trace.loaded_start_ms, trace.loaded_end_ms)

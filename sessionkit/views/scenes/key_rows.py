@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Flags, Floats, Longs
+from sessionkit.base.arrays import Flags, Floats, Longs, Rows
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
@@ -256,7 +255,7 @@ class KeyRows(Generic[T_co]):
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> Longs:
+def _in_each_stretch(places: Rows, length: int) -> Longs:
     """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
     seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
     return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.windows.sliding.blocks import MOST_LEVELS, tree_length
 
@@ -22,20 +21,20 @@ class Line(NamedTuple):
     """Room for the slot in hand. A rank is the number of a distinct time, a place the number of a distinct start."""
 
     time: Longs  # of its records and of its loaded windows, sorted
-    entry: npt.NDArray[np.int32]  # which of them
+    entry: Codes  # which of them
     spare_time: Longs
-    spare_entry: npt.NDArray[np.int32]
-    rank: npt.NDArray[np.int32]  # of each entry: records in order of arrival, then loaded windows
+    spare_entry: Codes
+    rank: Codes  # of each entry: records in order of arrival, then loaded windows
     time_of: Longs  # time of a rank
-    left: npt.NDArray[np.int32]  # the place of the window that ends at the time of a rank (the first, before d)
-    right: npt.NDArray[np.int32]  # the place of the window that starts just after it
+    left: Codes  # the place of the window that ends at the time of a rank (the first, before d)
+    right: Codes  # the place of the window that starts just after it
     loaded_start: Longs  # sorted
-    loaded: npt.NDArray[np.int32]  # which of the loaded windows
-    loaded_place: npt.NDArray[np.int32]
+    loaded: Codes  # which of the loaded windows
+    loaded_place: Codes
     start: Longs  # of a place
-    number: npt.NDArray[np.int32]  # of a place, among those that are taken in the end
-    taken: npt.NDArray[np.int32]  # a tree: is there a window
-    latest: npt.NDArray[np.int32]  # a tree: the largest rank in the window
+    number: Codes  # of a place, among those that are taken in the end
+    taken: Codes  # a tree: is there a window
+    latest: Codes  # a tree: the largest rank in the window
     nodes: Longs
 
 
@@ -47,7 +46,7 @@ def new_line(entries: int, loaded: int) -> Line:
     def longs(size: int) -> Longs:
         return np.empty(size, np.int64)
 
-    def ints(size: int) -> npt.NDArray[np.int32]:
+    def ints(size: int) -> Codes:
         return np.empty(size, np.int32)
 
     return Line(

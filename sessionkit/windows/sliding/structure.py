@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import check_reach
@@ -28,23 +28,23 @@ class SlidingOperations(NamedTuple):
     """Changes of the contents of windows, slot by slot; places are the slot's windows by start, from 0."""
 
     record_ends: Longs  # where a slot's records end; slot s has those from [s] to [s + 1]
-    record: npt.NDArray[np.int32]  # records in order of arrival, but not those that were late as a whole
-    first: npt.NDArray[np.int32]  # the record was added to the windows from here …
-    end: npt.NDArray[np.int32]  # … to before here
+    record: Codes  # records in order of arrival, but not those that were late as a whole
+    first: Codes  # the record was added to the windows from here …
+    end: Codes  # … to before here
     made_count: npt.NDArray[np.uint8]  # how many windows the record made before that
     made_ends: Longs  # where a slot's rows of windows made end
-    made_place: npt.NDArray[np.int32]  # one row a window made
-    made_source: npt.NDArray[np.int32]  # place of the window that it is a copy of; NO_SOURCE, TWICE: it was empty
+    made_place: Codes  # one row a window made
+    made_source: Codes  # place of the window that it is a copy of; NO_SOURCE, TWICE: it was empty
     window_ends: Longs
-    window: npt.NDArray[np.int32]  # row of the window at a place
-    missed_at: npt.NDArray[np.int32]  # records that would have made the window after the one before, were it not closed
+    window: Codes  # row of the window at a place
+    missed_at: Codes  # records that would have made the window after the one before, were it not closed
     missed_start_ms: Longs
 
 
 class SlidingRecords(NamedTuple):
     """The records that were decided, as they were given."""
 
-    slot: npt.NDArray[np.int32]
+    slot: Codes
     timestamp_ms: Longs
     stream_time_ms: Longs
     time_difference_ms: int
@@ -55,8 +55,8 @@ class SlidingStructure(NamedTuple):
     """What records did, and the windows: loaded ones first, then the others in the order in which they were made."""
 
     decision: npt.NDArray[np.uint8]  # opened, added or late; 0 for a record without a slot
-    dropped: npt.NDArray[np.int32]  # in how many closed windows the record does not count
-    slot: npt.NDArray[np.int32]
+    dropped: Codes  # in how many closed windows the record does not count
+    slot: Codes
     start_ms: Longs
     timestamp_ms: Longs  # the largest record time in the window
     opened_at: Longs  # the record that made it, -1: it was loaded
@@ -167,11 +167,11 @@ def spread_windows(operations, made, column):  # type: ignore[no-untyped-def]
 
 
 def sliding_structure(
-    slot: npt.NDArray[np.int32],
+    slot: Codes,
     times: Longs,
     stair: Longs,
     slots: int,
-    loaded_slot: npt.NDArray[np.int32],
+    loaded_slot: Codes,
     loaded_start_ms: Longs,
     loaded_timestamp_ms: Longs,
     *,
@@ -221,7 +221,7 @@ def _structure(
     columns: _Columns,
     outcome: npt.NDArray[np.void],
     operations: SlidingOperations,
-    loaded_slot: npt.NDArray[np.int32],
+    loaded_slot: Codes,
     loaded_start_ms: Longs,
 ) -> SlidingStructure:
     """The structure in its final order. Columns that were read are filled anew, as fresh memory is slower."""
@@ -242,7 +242,7 @@ def _structure(
     return SlidingStructure(decision, dropped, slot, start_ms, timestamp_ms, opened_at, loaded, operations, records)
 
 
-def _room(ends: Longs, record: npt.NDArray[np.int32], windows: int) -> SlidingOperations:
+def _room(ends: Longs, record: Codes, windows: int) -> SlidingOperations:
     """Room for the operations of these records, which make `windows` windows. Unused pages cost nothing."""
     return SlidingOperations(
         record_ends=ends,
