@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 LABEL_LENGTH = 60
 INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
 MOST_CHARACTERS = 1_000  # of a part of an error, whatever a column is called
 
 DISTRIBUTION = "sessionkit-streams"  # `sessionkit` on the public index is another project
+_T = TypeVar("_T")
 
 
 def shorten(text: object, length: int = LABEL_LENGTH) -> str:
@@ -68,6 +70,16 @@ def errors_as(
         yield
     except causes as error:
         raise kind(problem(what, shorten(error, length), want)) from error
+
+
+def attempted(
+    call: Callable[..., _T], *arguments: Any, but: type[Exception] | tuple[type[Exception], ...], **options: Any
+) -> _T | None:
+    """Result of the call; None where it raises one of the errors `but`."""
+    try:
+        return call(*arguments, **options)
+    except but:
+        return None
 
 
 class InvalidArgument(SessionkitError, ValueError):

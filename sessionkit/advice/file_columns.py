@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Flags, Longs, arrow_array, numpy_array
 from sessionkit.base.durations import DAY
 from sessionkit.base.text import percent, plural, way_to_number
-from sessionkit.errors import SessionkitError
+from sessionkit.errors import SessionkitError, attempted
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
@@ -198,10 +198,8 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:
-    try:
-        return int(pc.count_distinct(column).as_py())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        return None
+    found = attempted(pc.count_distinct, column, but=(pa.ArrowNotImplementedError, pa.ArrowInvalid))
+    return None if found is None else int(found.as_py())
 
 
 def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column | None:

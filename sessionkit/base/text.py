@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, problem, shorten, visible
+from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, attempted, problem, shorten, visible
 
 COMMENT_WIDTH = 110
 C = TypeVar("C")
@@ -140,14 +140,9 @@ def comment(text: str, mark: str) -> str:
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     lines = textwrap.wrap(line, COMMENT_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
     if mark == "//":  # Java reads \\u000a in a comment, too, but not after a backslash
-        lines = ["".join(_java_comment_character(character) for character in line) for line in lines]
+        doubled = (line.replace("\\", "\\\\") for line in lines)
+        lines = ["".join(each if each.isascii() else _java_escape(each) for each in line) for line in doubled]
     return "\n".join(f"{mark} {line}".rstrip() for line in lines)
-
-
-def _java_comment_character(character: str) -> str:
-    if character == "\\":
-        return "\\\\"
-    return character if character.isascii() else _java_escape(character)
 
 
 def sql_literal(text: str) -> str:
@@ -177,10 +172,7 @@ def is_visible(text: str) -> bool:
 
 def is_text(text: str) -> bool:
     """True if it can be written as UTF-8: no half of a pair stands alone."""
-    try:
-        return text.encode() is not None
-    except UnicodeEncodeError:
-        return False
+    return attempted(text.encode, but=UnicodeEncodeError) is not None
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

@@ -14,7 +14,7 @@ from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, ResultForm, shown_key
 from sessionkit.base.text import is_text, literal, one_of
-from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, attempted, problem, shorten
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 OnBadTime = Literal["refuse", "drop", "partition_time"]
@@ -225,7 +225,4 @@ def text_types(timestamp: str, format: str | None, types: dict[str, str]) -> dic
 
 def is_type(name: object) -> bool:
     """True for the name of a type of Arrow."""
-    try:
-        return isinstance(name, str) and pa.type_for_alias(name) is not None
-    except ValueError:
-        return False
+    return isinstance(name, str) and attempted(pa.type_for_alias, name, but=ValueError) is not None

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidArgument, InvalidData, errors_as, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, attempted, errors_as, problem, shorten
 from sessionkit.records.row_names import row_name
 from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, TIME_UNITS, Source
 
@@ -116,15 +116,8 @@ def _on_no_day(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """True where the day is one that its month has not, such as February 30."""
     days = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(text), 0, 10)
     late = pc.unique(pc.drop_null(pc.if_else(pc.match_substring_regex(days, r"-(?:29|3\d)$"), days, None)))
-    wrong = [day for day in late.to_pylist() if not _is_day(day)]
+    wrong = [day for day in late.to_pylist() if attempted(dt.date.fromisoformat, day, but=ValueError) is None]
     return pc.is_in(days, pa.array(wrong, days.type))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return dt.date.fromisoformat(text) is not None
-    except ValueError:
-        return False
 
 
 def _recognised(text: pa.ChunkedArray, source: Source, remarks: list[str]) -> pa.ChunkedArray:

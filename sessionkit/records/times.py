@@ -17,7 +17,7 @@ from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_arr
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
@@ -173,10 +173,7 @@ def _inferred(
 
 
 def _is_read(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> bool:
-    try:
-        return pc.assume_timezone(column, timezone, **how) is not None
-    except pa.ArrowInvalid:
-        return False
+    return attempted(pc.assume_timezone, column, timezone, but=pa.ArrowInvalid, **how) is not None
 
 
 def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:

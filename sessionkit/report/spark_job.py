@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.result_folders import Results, save
-from sessionkit.errors import InvalidData, problem
+from sessionkit.errors import InvalidData, attempted, problem
 from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
@@ -20,7 +20,6 @@ from sessionkit.records.times import to_milliseconds
 from sessionkit.report.job import Report, counted, write_into, write_page
 from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name
-from sessionkit.run import Run
 from sessionkit.spark.session import QUICK_START, start_spark
 
 if TYPE_CHECKING:
@@ -136,11 +135,7 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
     report.progress("counting")
     counts = run.metrics()
     report.progress("drawing the report")
-    local: Run | None
-    try:
-        local = run.local()
-    except InvalidData:
-        local = None
+    local = attempted(run.local, but=InvalidData)
     files = _files(report)
     beside = files if local is not None else {}
     findings = Findings(report.title, report.plan, counts, local, report.code, beside, report.remarks)

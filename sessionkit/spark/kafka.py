@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from sessionkit.base.calls import called_as
-from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
+from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, attempted, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.places import partition_of_keys
 from sessionkit.spark import functions as F
@@ -220,10 +220,7 @@ def _schema(name: str, form: str) -> StructType:
     from pyspark.sql.types import StructType
 
     want = '"string", "bytes", or fields of JSON such as "minutes bigint, at timestamp"'
-    try:
-        schema = StructType.fromDDL(form)
-    except PySparkException:
-        schema = None
+    schema = attempted(StructType.fromDDL, form, but=PySparkException)
     if not isinstance(schema, StructType) or not schema.fields:
         raise InvalidArgument(problem(f"{name}= must say how to read the {name}", repr(form), want))
     return schema

@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
+from sessionkit.errors import InvalidData, MissingColumn, attempted, problem, shorten
 from sessionkit.records.files.content import Content
 from sessionkit.records.files.found import Found, Path, find
 from sessionkit.records.files.json_text import read_json
@@ -129,10 +129,7 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
     """The columns of a Parquet file; None for a file of another kind."""
     import pyarrow.parquet as pq
 
-    try:
-        return pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError):
-        return None
+    return attempted(pq.read_schema, path, but=(pa.ArrowInvalid, OSError))
 
 
 def _read_one(content: Content, wanted: Wanted) -> pa.Table:
@@ -224,15 +221,11 @@ def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> l
 
 
 def _of_several_types(tables: list[pa.Table]) -> list[str]:
-    names = dict.fromkeys(name for table in tables for name in table.column_names)
-    return [name for name in names if not _are_one([t.schema.field(name) for t in tables if name in t.column_names])]
-
-
-def _are_one(fields: list[pa.Field]) -> bool:
-    try:
-        return bool(pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive"))
-    except _NOT_ONE:
-        return False
+    parts: dict[str, list[pa.Schema]] = {}
+    for field in (field for table in tables for field in table.schema):
+        parts.setdefault(field.name, []).append(pa.schema([field]))
+    how: Any = {"promote_options": "permissive", "but": _NOT_ONE}
+    return [name for name, schemas in parts.items() if attempted(pa.unify_schemas, schemas, **how) is None]
 
 
 def _joined(contents: list[Content], tables: list[pa.Table]) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
+from sessionkit.errors import InvalidData, MissingColumn, attempted, problem, shorten
 from sessionkit.records.inputs.plain_columns import check_text, is_any
 from sessionkit.records.time_text import is_text_type
 
@@ -110,11 +110,7 @@ def _objects(column: pa.ChunkedArray, name: str, wanted: list[str] | None) -> pa
 
 def _no_object(texts: list[str], name: str) -> InvalidData | None:
     for row, text in enumerate(texts):
-        try:
-            is_one = isinstance(json.loads(text), dict)
-        except (ValueError, RecursionError):
-            is_one = False
-        if not is_one:
+        if not isinstance(attempted(json.loads, text, but=(ValueError, RecursionError)), dict):
             got = f"row {row}: {shorten(repr(text))}"
             return InvalidData(problem(f"column {name!r} has a text that is no JSON object", got, "JSON in all rows"))
     return None

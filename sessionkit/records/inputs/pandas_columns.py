@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, attempted, problem, shorten
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import format_for
 from sessionkit.records.times import refuse_mixed_zones, to_milliseconds
@@ -138,7 +138,5 @@ def _text(objects: npt.NDArray[np.object_]) -> pa.Array | None:
     """The objects as text; None where one is no text. Arrow by itself would take bytes beside text as bytes."""
     if not set(map(type, objects)) <= _TEXT_OR_MISSING:
         return None
-    try:
-        return pa.array(objects, pa.large_string(), from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError):  # told where the column is read as a whole
-        return None
+    told_later = (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError)  # where the column is read as a whole
+    return attempted(pa.array, objects, pa.large_string(), from_pandas=True, but=told_later)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreFailed, StoreLocked, problem, shorten
+from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreFailed, StoreLocked, attempted, problem, shorten
 from sessionkit.stores.binding import check_store_name
 from sessionkit.stores.rocksdb.disk.logs import damage_in_logs
 
@@ -191,10 +191,7 @@ class StoreFolder:
         raw = _read_small(self.path / "CLOSED")
         if raw is None or raw[:9] != b"%08x " % zlib.crc32(raw[9:]):
             return False  # there is no seal, or only a part of one
-        try:
-            sealed = json.loads(raw[9:])
-        except (ValueError, RecursionError):
-            sealed = None
+        sealed = attempted(json.loads, raw[9:], but=(ValueError, RecursionError))
         if not isinstance(sealed, dict):  # somebody else wrote it: a right checksum is no proof of who did
             raise self.corrupted(f"file CLOSED is not a list of files: {raw[9:69]!r}")
         found = dict(_fingerprints(self.rows))
