@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, enough_ms, show_duration
 from sessionkit.engine.apart import Apart, latest_by_ms, sessions_apart
@@ -42,8 +41,8 @@ class Replay:
 
     def __init__(self, batch: RecordBatch) -> None:
         self.batch = batch
-        self._batches: dict[bool, RecordBatch] = {}  # with null values, and without
-        self._latest_by_ms: dict[bool, Longs] = {}
+        with_ticks = cache(partial(_with_ticks, batch))  # with null values, and without
+        self._with_ticks, self._latest_by_ms = with_ticks, cache(lambda with_null: latest_by_ms(with_ticks(with_null)))
 
     @classmethod
     def of(cls, plan: Plan, data: Any) -> Replay:
@@ -62,13 +61,7 @@ class Replay:
     def run(self, windows: WindowKind, *, keep_trace: bool = False) -> Outcome:
         """What these windows make of the records, without aggregations."""
         limits: Any = {"retention_ms": windows.retention_ms(None), "keep_trace": keep_trace}
-        return run_kernel(windows, {}, self._batch(windows), **limits)
-
-    def _batch(self, windows: WindowKind) -> RecordBatch:
-        with_null = windows.takes_null_values
-        if with_null not in self._batches:
-            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
-        return self._batches[with_null]
+        return run_kernel(windows, {}, self._with_ticks(windows.takes_null_values), **limits)
 
     def late(self, windows: WindowKind) -> int:
         """How many records count in no window."""
@@ -81,7 +74,11 @@ class Replay:
 
     def joined(self, plan: Plan) -> Apart:
         """The sessions that stay apart under this plan's grace, with a grace under which none does."""
-        under = partial(self._apart_under, plan)
+
+        def under(grace_ms: int) -> Apart:
+            windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
+            return self._apart(self.run(windows, keep_trace=True), windows)
+
         found = tried = under(plan._complete_windows.grace_ms)
         grace_ms = 0
         while tried.grace_ms is not None:  # more grace keeps more records, and these may stay apart in their turn
@@ -89,19 +86,12 @@ class Replay:
             tried = under(grace_ms)
         return found._replace(grace_ms=grace_ms if found.sessions else None)
 
-    def _apart_under(self, plan: Plan, grace_ms: int) -> Apart:
-        windows = plan.with_windows(grace_ms=grace_ms)._complete_windows
-        return self._apart(self.run(windows, keep_trace=True), windows)
-
     def _apart(self, outcome: Outcome, windows: WindowKind) -> Apart:
-        with_null = windows.takes_null_values
+        return sessions_apart(outcome, windows, partial(self._latest_by_ms, windows.takes_null_values))
 
-        def by_ms() -> Longs:
-            if with_null not in self._latest_by_ms:
-                self._latest_by_ms[with_null] = latest_by_ms(self._batch(windows))
-            return self._latest_by_ms[with_null]
 
-        return sessions_apart(outcome, windows, by_ms)
+def _with_ticks(batch: RecordBatch, with_null: bool) -> RecordBatch:
+    return with_idle_ticks(batch if with_null else without_null_values(batch))
 
 
 ROUND_MS = (
