@@ -105,7 +105,9 @@ class Deployment:
     restarts: Restarts = ()
 
     def __post_init__(self) -> None:
-        check_guarantee(self.guarantee)
+        if one_of("guarantee", self.guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
+            want = 'guarantee="at_least_once", Kafka\'s default; of properties, leave processing.guarantee out'
+            raise NotBuilt(problem("transactions are not modelled", f"guarantee={self.guarantee!r}", want))
         clock: Any = self.clock
         if clock is not None and not isinstance(clock, str):
             want = 'clock="arrived", the column that says when each record came; or None for stream time'
@@ -308,13 +310,6 @@ def checked_restarts(restarts: object, count: int | None = None) -> tuple[Restar
 def _number(row: object) -> int | None:
     """`row` as a whole number, also one of NumPy; None if it is none."""
     return operator.index(row) if isinstance(row, SupportsIndex) and not isinstance(row, bool) else None
-
-
-def check_guarantee(guarantee: str) -> None:
-    """Refuses every processing guarantee but at-least-once: Kafka's other one is not built."""
-    if one_of("guarantee", guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
-        want = 'guarantee="at_least_once", Kafka\'s default; of properties, leave processing.guarantee out'
-        raise NotBuilt(problem("transactions are not modelled", f"guarantee={guarantee!r}", want))
 
 
 def _kind(store: Any) -> str:

@@ -18,7 +18,6 @@ from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
 from sessionkit.windows.loops import count_decisions, count_each
 
-Slot = Codes
 CHUNK = 131_072  # records at a time: the memory that a chunk touches stays in the processor's cache
 
 
@@ -182,7 +181,7 @@ class PlacedFeed(Feed):
     Their slots are by partition. Keys and partitions of the records are not looked at.
     """
 
-    def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Longs) -> None:
+    def __init__(self, batch: RecordBatch, slots: Slots, slot: Codes, stream_time_ms: Longs) -> None:
         before = np.full(len(batch.partitions), -1, np.int64)
         super().__init__(batch, NOTHING_LOADED, slots, before, keep=False, keep_offsets=False)
         self._slot, self._stair = slot, stream_time_ms

@@ -14,7 +14,7 @@ from sessionkit.base.text import is_text, literal, way_of_marks
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
-from sessionkit.records.inputs.plain_columns import parts_of
+from sessionkit.records.inputs.plain_columns import is_any, parts_of
 
 _Kinds = Mapping[str, pa.DataType]
 _DEEP = 500  # Arrow's reader ends the process at some tens of thousands of brackets within each other
@@ -58,15 +58,10 @@ def _by_arrow(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
     table = _arrow_table(raw, other) if other else table
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if name in kinds and column.type != kinds[name]:
-            table = table.set_column(place, name, _as_written(column, name))
+            if not is_any(column.type, "integer", "boolean", "null"):
+                raise pa.ArrowInvalid(name)  # Arrow tells of no other number how it was written
+            table = table.set_column(place, name, column.cast(pa.string()))
     return table
-
-
-def _as_written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Integers and booleans as text: Arrow tells of no other number how it was written."""
-    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
-        raise pa.ArrowInvalid(name)
-    return column.cast(pa.string())
 
 
 def _arrow_table(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:

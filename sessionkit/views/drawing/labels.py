@@ -67,15 +67,13 @@ class Placement:
         self.annotations: list[dict[str, Any]] = []
         self.rows: list[float] = []
 
-    def avoid_marks(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float = _MARK_RADIUS) -> None:
-        """No label may cover these points."""
+    def avoid_points(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, never: bool = False) -> None:
+        """Labels had better not (or must `never`) cover these points."""
         for room in self._rooms:
-            room.marks = np.concatenate([room.marks, room.around(x_ms, y, radius)])
-
-    def avoid_dots(self, x_ms: npt.ArrayLike, y: npt.ArrayLike) -> None:
-        """Labels had better not cover these points."""
-        for room in self._rooms:
-            room.dots = np.concatenate([room.dots, room.around(x_ms, y, 4)])
+            if never:
+                room.marks = np.concatenate([room.marks, room.around(x_ms, y, _MARK_RADIUS)])
+            else:
+                room.dots = np.concatenate([room.dots, room.around(x_ms, y, 4)])
 
     def avoid_lines(self, outline: Outline, never: bool = False) -> None:
         """Labels had better not (or must `never`) cover these lines, which run along the axes."""

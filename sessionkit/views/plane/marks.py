@@ -231,8 +231,8 @@ def labels(
     placement = Placement(frame, scene.axis, scene.colours)
     batch = scene.trace.batch
     own, other = scene.shown(scene.history.timed), scene.rows[batch.key[scene.rows] != scene.history.key]
-    placement.avoid_marks(batch.timestamp_ms[own], scene.y(own))
-    placement.avoid_dots(batch.timestamp_ms[other], scene.y(other))
+    placement.avoid_points(batch.timestamp_ms[own], scene.y(own), never=True)
+    placement.avoid_points(batch.timestamp_ms[other], scene.y(other))
     for outline in (*fixed, scene.cap_lines, scene.close_line, scene.stream_line):
         placement.avoid_lines(outline, never=True)
     for outline in crossed:
