@@ -51,7 +51,7 @@ def mark_remarks(keys: pa.Array, codes: Codes, name: str) -> list[str]:
     if not pa.types.is_large_string(keys.type):
         return []
     short = np.flatnonzero(numpy_array(pc.binary_length(keys)) <= max(map(len, MARKS)))
-    short = short[numpy_array(pc.is_in(keys.take(arrow_array(short)), pa.array(MARKS, keys.type)))]
+    short = short[numpy_array(pc.is_in(keys.take(arrow_array(short)), texts(MARKS, large=True)))]
     found = {keys[code].as_py(): int(np.count_nonzero(codes == code)) for code in short.tolist()}
     return [
         f"{word!r} in {shorten(repr(name))} is a key like any other, of {plural(count, 'record')}; without them: "
