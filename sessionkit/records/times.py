@@ -24,7 +24,7 @@ from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import formats_for, is_text_type, of_text, with_day
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
+FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
 _TWICE = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
@@ -71,7 +71,7 @@ def to_milliseconds(
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
     missing = is_null(column) if column.null_count else None
     numbers = _as_int64(column, name)
-    if missing is None and unit in _FINER and (scaled := _scaled_in_parts(numbers, _FINER[unit])) is not None:
+    if missing is None and unit in FINER and (scaled := _scaled_in_parts(numbers, FINER[unit])) is not None:
         return scaled, None
     raw: Longs = numpy_array(numbers, absent=-1)
     has_negative = len(raw) > 0 and int(raw.min()) < 0

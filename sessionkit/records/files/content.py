@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 Kind = Literal["Parquet", "CSV", "JSON", "Arrow"]
+Kinds: TypeAlias = Mapping[str, pa.DataType]  # types of columns
 TAKEN = (
     "Parquet, CSV, TSV, JSON lines, JSON or Feather (.parquet, .csv, .tsv, .txt, .log, .jsonl, .json, .feather, .arrow)"
 )

@@ -12,18 +12,17 @@ import pyarrow as pa
 
 from sessionkit.base.text import is_text, literal, way_of_marks
 from sessionkit.errors import InvalidData, problem, shorten
-from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
+from sessionkit.records.files.content import BYTE_ORDER_MARK, Content, Kinds
 from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
 from sessionkit.records.inputs.plain_columns import is_any, parts_of
 
-_Kinds = Mapping[str, pa.DataType]
 _DEEP = 500  # Arrow's reader ends the process at some tens of thousands of brackets within each other
 _STEP = np.zeros(256, np.int8)
 _NUMBERED = re.compile(r"\d+(,\d+)*")
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 
 
-def read_json(content: Content, columns: Sequence[str] | None, kinds: _Kinds) -> pa.Table:
+def read_json(content: Content, columns: Sequence[str] | None, kinds: Kinds) -> pa.Table:
     """All columns of a JSON file that Arrow reads, else `columns`, of the types in `kinds`; mixed fields are text."""
     raw = content.whole()
     if raw.size and _can_be_lines(raw):
@@ -48,7 +47,7 @@ def _can_be_lines(raw: pa.Buffer) -> bool:
     return int((depth - np.minimum.accumulate(depth)).max()) <= _DEEP
 
 
-def _by_arrow(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
+def _by_arrow(raw: pa.Buffer, kinds: Kinds) -> pa.Table:
     table = _arrow_table(raw, {})
     texts = {field.name: _without_times(field.type) for field in table.schema}
     typed = {name: kind for name, kind in kinds.items() if name in texts and not pa.types.is_string(kind)}
@@ -64,7 +63,7 @@ def _by_arrow(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
     return table
 
 
-def _arrow_table(raw: pa.Buffer, kinds: _Kinds) -> pa.Table:
+def _arrow_table(raw: pa.Buffer, kinds: Kinds) -> pa.Table:
     from pyarrow import json as arrow_json
 
     how = arrow_json.ParseOptions(explicit_schema=pa.schema(list(kinds.items())) if kinds else None)
@@ -93,7 +92,7 @@ class _Number(str):
     __slots__ = ()
 
 
-def _by_python(content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: _Kinds) -> pa.Table:
+def _by_python(content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: Kinds) -> pa.Table:
     rows = _rows(content, raw)
     _refuse_a_frame(content, rows[0] if len(rows) == 1 else {})
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if is_text(name)]
@@ -159,7 +158,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _column(content: Content, name: str, values: list[Any], kinds: _Kinds, exact: set[str]) -> pa.Array:
+def _column(content: Content, name: str, values: list[Any], kinds: Kinds, exact: set[str]) -> pa.Array:
     shown, kind = shorten(repr(name)), kinds.get(name)
     try:
         if kind is not None:

@@ -14,12 +14,10 @@ import pyarrow as pa
 from sessionkit.base.arrays import NUMBERS, arrow_array, is_null, numpy_array
 from sessionkit.base.process import few_at_once, in_threads
 from sessionkit.errors import InvalidData, errors_as, shorten
+from sessionkit.records.times import FINER
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
-
-
-_FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 
 
 class Landing:
@@ -45,7 +43,7 @@ class Landing:
     def _landed(self, name: str, column: pa.ChunkedArray, rows: slice) -> pa.ChunkedArray:
         kind, finer = column.type, 1
         if name in self._milliseconds and pa.types.is_timestamp(kind) and kind.tz is not None:
-            finer = _FINER.get(kind.unit, 1)
+            finer = FINER.get(kind.unit, 1)
             kind = kind if finer == 1 else pa.timestamp("ms", kind.tz)
         numbers = column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
         if numbers.type not in NUMBERS or column.null_count:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, attempted, problem, shorten
-from sessionkit.records.files.content import Content
+from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.files.found import Found, Path, find
 from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
     columns: Sequence[str] | None
     keys: Sequence[str]
-    kinds: Mapping[str, pa.DataType]
+    kinds: Kinds
     milliseconds: Collection[str]
 
 
@@ -84,7 +84,7 @@ def read_file(
     kinds: dict[str, pa.DataType] = dict.fromkeys(keys, pa.string())
     kinds |= {name: pa.type_for_alias(kind) for name, kind in (types or {}).items()}
 
-    def read(kinds: Mapping[str, pa.DataType]) -> list[pa.Table]:
+    def read(kinds: Kinds) -> list[pa.Table]:
         return [_read_one(each, Wanted(columns, keys, kinds, milliseconds)) for each in contents]
 
     tables = read(kinds)
@@ -145,7 +145,7 @@ def _read_one(content: Content, wanted: Wanted) -> pa.Table:
     return table if columns is None else table.select(list(columns))
 
 
-def _with_fields(table: pa.Table, columns: list[str], kinds: Mapping[str, pa.DataType]) -> pa.Table:
+def _with_fields(table: pa.Table, columns: list[str], kinds: Kinds) -> pa.Table:
     """The columns, of which some may be fields of others: these are of the types in `kinds`."""
     inside = [name for name in columns if name in kinds and name not in table.column_names]
     table = with_fields(table, columns)
@@ -203,7 +203,7 @@ def check_named(path: Path, table: pa.Table, named: Sequence[str]) -> None:
     check_columns(names, columns, way.removeprefix(", ").removeprefix("or "))
 
 
-def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, pa.DataType]) -> pa.Array:
+def _folder_column(name: str, value: str | None, rows: int, kinds: Kinds) -> pa.Array:
     """A column with the value in a folder's name for all rows below it: text for a key, else a number if it is one."""
     if value is None:
         return pa.nulls(rows, kinds.get(name))
@@ -214,7 +214,7 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
         raise not_of_type(f"a folder {name!r}", error) from error
 
 
-def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> list[str]:
+def _beyond_int64(tables: list[pa.Table], kinds: Kinds) -> list[str]:
     """Names of columns guessed as floats that may be unsigned integers: Arrow rounds those beyond int64."""
     floats = [(each.name, table[each.name]) for table in tables for each in table.schema if each.type == pa.float64()]
     return [name for name, column in floats if name not in kinds and 2**63 <= (pc.max(column).as_py() or 0) <= 2**64]
@@ -258,7 +258,7 @@ def _separated(content: Content) -> list[str]:
     return [f"{shorten(content.name)} is read as text separated by {PARTED_BY[separator]}, as its first lines have it"]
 
 
-def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
+def _remarks(found: Found, guessed: Kinds) -> list[str]:
     if not guessed:
         return []
     columns = [f"{shorten(name)!r} ({kind})" for name, kind in guessed.items()]

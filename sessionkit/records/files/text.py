@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal, way_of_marks, way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
-from sessionkit.records.files.content import Content
+from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.inputs.pandas_columns import is_a_value
 
 # Arrow reads in blocks, and a field lies in one block: tried from small to large, as small ones go side by side.
@@ -35,9 +35,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
 
-def read_csv(
-    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Mapping[str, pa.DataType]
-) -> pa.Table:
+def read_csv(content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Kinds) -> pa.Table:
     """`columns` of a CSV file, of the types in `kinds`; those of the others are guessed.
 
     An empty field of a key that is text is a missing key, an empty one in quotes the empty text.
@@ -184,12 +182,7 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
 
 
 def _read(
-    content: Content,
-    columns: Sequence[str] | None,
-    keys: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
-    separator: str,
-    block: int,
+    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Kinds, separator: str, block: int
 ) -> pa.Table:
     from pyarrow import csv
 

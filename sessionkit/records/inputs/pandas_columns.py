@@ -68,20 +68,16 @@ def is_a_value(name: object, format: str | None = None) -> bool:
 
 def from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
     """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
-    refusal = ""
-    if name in source.keys and series.dtype == object:
+    refusal, are_objects = "", series.dtype == object
+    if name in source.keys and are_objects:
         if (coded := coded_text(series)) is not None:
             return coded
         series = _keys_as_text(series)
     try:
         column = pa.array(series, from_pandas=True)
-        if (
-            series.dtype == object
-            and pa.types.is_binary(column.type)
-            and any(isinstance(value, str) for value in series)
-        ):
+        if are_objects and pa.types.is_binary(column.type) and any(isinstance(value, str) for value in series):
             refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
-        if name in source.keys and series.dtype == object and pa.types.is_floating(column.type):
+        if name in source.keys and are_objects and pa.types.is_floating(column.type):
             refusal = "booleans beside numbers" if any(isinstance(value, bool) for value in series) else ""
     except NOT_ARROW as error:
         column = None
@@ -90,9 +86,9 @@ def from_series(series: Any, name: str, source: Source, objects: dict[str, list[
         if refusal:
             want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
             raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
-        if name in (source.timestamp, source.arrival) and series.dtype == object:
+        if name in (source.timestamp, source.arrival) and are_objects:
             refuse_mixed_zones(series, name)
-    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
+    elif refusal or (are_objects and pa.types.is_nested(column.type)):
         objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
         return pa.array(np.arange(len(series)))
     return column
