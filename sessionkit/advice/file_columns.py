@@ -224,18 +224,16 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         return dataclasses.replace(found or plain, could_be="", why=why, format=None, no_time=None)
     shown_ms = pc.local_timestamp(arrow_array(usable).cast(pa.timestamp("ms", source.timezone))).cast(pa.int64())
     are_days = any(not (numpy_array(each) % DAY).any() for each in (arrow_array(usable), shown_ms))
+    plain = dataclasses.replace(plain, times_ms=usable, has_only_days=are_days)
     if len(column) > 1 and usable.min() == usable.max():
         if unit is not None and (plain.distinct or 0) > 1:
             return None  # ids of many digits
-        return dataclasses.replace(
-            plain, why="no event time: it is the same in all rows", times_ms=usable, has_only_days=are_days
-        )
+        return dataclasses.replace(plain, why="no event time: it is the same in all rows")
     back = int((np.diff(usable) < 0).sum())
     why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
-    times: dict[str, Any] = {"unit": unit, "format": source.format, "times_ms": usable, "steps_back": back}
-    times["has_only_days"] = are_days
+    times: dict[str, Any] = {"unit": unit, "format": source.format, "steps_back": back}
     times["no_time"] = None if is_time.all() else ~is_time
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
