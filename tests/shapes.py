@@ -29,6 +29,7 @@ CAUSES = {
     "sources_mixed": "are mixed in one stream", "servers_mixed": "seem to be mixed in one stream",
     "shuffled": "rows stand in no order of time", "robot_first": "the 201 keys stand one after another",
     "folders": "rows stand in no order of time", "few_records_behind": "before all others: record ",
+    "sent_again": "records repeat one of the same key and time that came before",
     "one_part_shuffled": "a stretch of rows in no order of time begins at record ",
 }  # fmt: skip
 HONEST = (
@@ -105,6 +106,14 @@ def hourly_files() -> pd.DataFrame:
     rng = np.random.default_rng(6)
     at = [START + hour * HOUR + np.sort(rng.integers(0, HOUR, 80)) for hour in range(48) for _ in range(3)]
     return records(rng.choice([f"user {number:03}" for number in range(40)], 48 * 3 * 80), np.concatenate(at))
+
+
+@shape
+def sent_again() -> pd.DataFrame:
+    """A source that sends a hundred records again now and then, as after a break of its connection."""
+    data = records(*visits(40, 14, seed=8))
+    parts = [data[at - 500 : at - 400 if at else 0] for at in range(0, len(data), 600)]
+    return pd.concat([each for at, part in enumerate(parts) for each in (part, data[600 * at : 600 * at + 600])])
 
 
 @shape

@@ -254,6 +254,7 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
         suggested = None
     if suggested is None:  # a gap as long as the whole file parts nothing
         span_ms = int(np.ptp(found.time.times_ms))
-        start = next((each for each in DEFAULT_GAPS if duration_ms(each, "gap") < span_ms), DEFAULT_GAPS[-1])
+        gaps = ("7d", *DEFAULT_GAPS)[not found.time.has_only_days :]
+        start = next((each for each in gaps if duration_ms(each, "gap") < span_ms), gaps[-1])
         return start, f"the pauses show no clear gap; {show_duration(duration_ms(start, 'gap'))} is only a start"
     return duration_code(suggested), "the gap lies where pauses are rare"

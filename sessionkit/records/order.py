@@ -15,7 +15,7 @@ from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
-from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, trend, usual_span
+from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, repeated, trend, usual_span
 from sessionkit.records.time_text import YEAR_TURNS
 
 MANY = 0.01  # share of late records that is worth a remark
@@ -25,8 +25,8 @@ NEIGHBOURS = 25  # on each side of a record that may be ahead
 PARTS, FEWEST_IN_PARTS = 10, 1_000  # of the rows, each looked at by itself; fewer rows show no trend in a part
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
+SENT_AGAIN = 0.8  # of the late records, where a source sends records again
 SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
-NO_ORDER = "the rows stand in no order of time"
 TIES = " Rows of one time stay newest first, unless all rows are turned round before, as by df[::-1] in pandas."
 WITHOUT_OFFSET = ", without offset=,"
 SOURCES = (
@@ -159,7 +159,7 @@ def _late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: boo
         return None
     of = partition == np.bincount(partition[late]).argmax()
     stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
-    causes = (_out_of_order, _ahead, _sources, _two_clocks, _in_no_order) if is_many else (_ahead,)
+    causes = (_out_of_order, _ahead, _sent_again, _sources, _two_clocks, _in_no_order) if is_many else (_ahead,)
     found = next((cause for look in causes if (cause := look(stream)) is not None), None)
     return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows))
 
@@ -269,7 +269,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         times = "once" if len(blocks) == 1 else f"{len(blocks):,} times"
         why = f"histories stand one behind the other: the rows go back in time {times}, first by {by} at {name}"
     elif abs(rise) < 0.2 and 2 * stream.late_count > len(stream.times):
-        why = NO_ORDER
+        why = "the rows stand in no order of time"
     elif len(stream.times) >= FEWEST_IN_PARTS and (at := _shuffled_from(stream)) is not None:
         why = f"a stretch of rows in no order of time begins at {record_name(stream.batch, int(stream.rows[at]))}"
     else:
@@ -280,7 +280,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
 def _in_no_order(stream: _Stream) -> Cause | None:
     """Rows of which most are late, and whose time hardly goes on: no delay does that."""
     is_none = trend(stream.times, within=True) < 0.7 and 2 * stream.late_count > len(stream.times)
-    return Cause(NO_ORDER, stream.sort, is_order=True) if is_none else None
+    return Cause("the rows stand in no order of time", stream.sort, is_order=True) if is_none else None
 
 
 def _shuffled_from(stream: _Stream) -> int | None:
@@ -339,6 +339,15 @@ def _histories(stream: _Stream) -> list[int]:
 
 
 # ---- sources and clocks
+
+
+def _sent_again(stream: _Stream) -> Cause | None:
+    """Records that repeat one of the same key and time, nearly all of those that are late and hardly any other."""
+    again = repeated(stream.keys, stream.times)
+    if again[stream.late].mean() < max(SENT_AGAIN, 4 * again[~stream.late].mean()):
+        return None
+    why = f"{np.count_nonzero(again):,} records repeat one of the same key and time that came before"
+    return Cause(why, "Leave them out, as df.drop_duplicates() of pandas does.", to_leave_out=stream.rows[again])
 
 
 def _sources(stream: _Stream) -> Cause | None:

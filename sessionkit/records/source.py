@@ -74,7 +74,8 @@ class Source:
             got = f"offset={self.offset!r}"
             raise InvalidArgument(problem('sort="timestamp" makes an order of its own', got, want))
         if self.sort is True and self.offset is None:
-            raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
+            want = 'sort="timestamp" for the order of times, or the name of the column in offset='
+            raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", want))
         if self.ambiguous == "infer" and self.sort is True:
             want = 'ambiguous="earliest" or "latest", or rows in order of their offsets without sort=True'
             raise InvalidArgument(problem('ambiguous="infer" goes by the order of the rows', "sort=True", want))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.durations import INT64_MAX
 
 FEW = 0.01  # share of the records that can be far off all others
@@ -28,6 +28,14 @@ def usual_span(times: Longs) -> tuple[int, int]:
     starts = low[1:][(np.diff(low) > SPREADS * before) & (before > 0)]
     ends = high[:-1][(np.diff(high) > SPREADS * after) & (after > 0)]
     return int(starts.max(initial=0)), int(ends.min(initial=INT64_MAX))
+
+
+def repeated(keys: Codes, times: Longs) -> Flags:
+    """True for each record that has the key and the time of one before it."""
+    order = np.lexsort((times, keys))  # equal ones in order of their arrival
+    again = np.zeros(len(order), np.bool_)
+    again[order[1:]] = (np.diff(keys[order]) == 0) & (np.diff(times[order]) == 0)
+    return again
 
 
 def trend(times: Longs, *, within: bool = False) -> float:

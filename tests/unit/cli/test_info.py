@@ -117,6 +117,13 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
     assert 'name one of these in the plan, or perhaps "by.{id}"' in said
 
 
+def test_a_start_for_days_alone_is_longer_than_a_day(tmp_path: Path, capsys: Capture) -> None:
+    days = pd.date_range("2006-01-02", periods=900).strftime("%Y-%m-%d")
+    rows = "".join(f"{day},{n * 7919 % 31}\n" for n, day in enumerate(days))
+    command = proposed(printed(capsys, "info", write_clicks(tmp_path, f"loan_date,member_no\n{rows}")))
+    assert command[command.index("--gap") + 1].endswith("d")
+
+
 @pytest.mark.parametrize("name", ["clicks.csv", "clicks.jsonl"])
 def test_times_in_two_forms_are_told_with_the_line_that_reads_both(tmp_path: Path, capsys: Capture, name: str) -> None:
     """`--on-bad-time drop` was proposed, which lost all records of a new schema."""
