@@ -346,7 +346,7 @@ def _sent_again(stream: _Stream) -> Cause | None:
     again = repeated(stream.keys, stream.times)
     if again[stream.late].mean() < max(SENT_AGAIN, 4 * again[~stream.late].mean()):
         return None
-    why = f"{np.count_nonzero(again):,} records repeat one of the same key and time that came before"
+    why = f"{plural(int(np.count_nonzero(again)), 'record')} repeat one of the same key and time that came before"
     return Cause(why, "Leave them out, as df.drop_duplicates() of pandas does.", to_leave_out=stream.rows[again])
 
 

@@ -38,7 +38,7 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     waits = np.maximum(latency.delay_ms - base, 1 if is_log else least)
     low, high = (int(waits.min()), int(waits.max())) if len(waits) else (least - base + 1, least - base + 2)
     high = max(high, low + 1)
-    edges = np.geomspace(low, high, BARS + 1) if is_log else np.linspace(low, high, BARS + 1)
+    edges = np.round((np.geomspace if is_log else np.linspace)(low, high, BARS + 1), 6)  # processors differ beyond
     edges[0], edges[-1] = low, high
     counts, _ = np.histogram(waits, bins=edges)
     more = " more" if is_log else ""
