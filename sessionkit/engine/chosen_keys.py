@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Bytes, Flags, Longs
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.idle_partitions import with_idle_ticks
@@ -47,7 +47,7 @@ class PartitionSoFar:
         self._waiting_ms = [np.empty(0, np.int64)] * sets  # their windows close when stream time is larger
 
     def needed_rows(
-        self, timestamp_ms: Longs, rejected: npt.NDArray[np.uint8] | None, mine: Iterable[Flags]
+        self, timestamp_ms: Longs, rejected: Bytes | None, mine: Iterable[Flags]
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The rows of the next part that each set of keys needs, rising: its records and their ticks.
 

@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, is_null, numpy_array, read_only
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
@@ -90,7 +89,7 @@ class RecordBatch:
     timestamp_ms: Longs
     partition: Codes
     partitions: Longs
-    rejected: npt.NDArray[np.uint8] | None = None
+    rejected: Bytes | None = None
     given_offset: Longs | None = None
     first_offset: Longs | None = None
     row: Rows | None = None  # of the data, where its rows were sorted by time
@@ -306,7 +305,7 @@ def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
     return remarks
 
 
-def _lacking(rejected: npt.NDArray[np.uint8] | None, causes: Mapping[int, tuple[str, Iterable[str]]]) -> list[str]:
+def _lacking(rejected: Bytes | None, causes: Mapping[int, tuple[str, Iterable[str]]]) -> list[str]:
     """A sentence each on the records that are rejected for these causes, which say what they lack, in which columns."""
     if rejected is None:
         return []
@@ -346,7 +345,7 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
 
 
-def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None) -> npt.NDArray[np.uint8] | None:
+def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None) -> Bytes | None:
     has_null_key = bool(len(key)) and int(key.min()) < 0
     if bad_time is None and not has_null_key:
         return None

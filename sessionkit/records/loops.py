@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, Longs, read_only
+from sessionkit.base.arrays import Bytes, Codes, Longs, read_only
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import TICK
 
@@ -26,13 +26,7 @@ def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
         following[partition[i]] += 1
 
 
-def stream_times(
-    partition: Codes,
-    timestamp_ms: Longs,
-    rejected: npt.NDArray[np.uint8],
-    stream_time_ms: Longs,
-    out: Longs,
-) -> None:
+def stream_times(partition: Codes, timestamp_ms: Longs, rejected: Bytes, stream_time_ms: Longs, out: Longs) -> None:
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
     A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a

@@ -6,17 +6,14 @@ import datetime as dt
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, UnsupportedData, problem, shorten
 from sessionkit.stores.contract import Stored, StoredSession, StoredWindow
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 # Of lists in lists: a value nested deeper (or in itself) is refused before Python's stack is full.
 OWN_DEPTH = 32

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, read_only
+from sessionkit.base.arrays import Bytes, Codes, read_only
 from sessionkit.base.compiled import compiled_loop
 
 NO_REJECTIONS = read_only(np.empty(0, np.uint8))
@@ -80,9 +79,7 @@ class Slots:
         """The partition of each slot, as a code."""
         return self._partition[: self.count]
 
-    def number(
-        self, key: Codes, partition: Codes, slot: Codes, rejected: npt.NDArray[np.uint8] = NO_REJECTIONS
-    ) -> Codes:
+    def number(self, key: Codes, partition: Codes, slot: Codes, rejected: Bytes = NO_REJECTIONS) -> Codes:
         """Fills `slot` with that of each key and partition; -1 for a null key, and for what was rejected."""
         key, partition, rejected = (read_only(column) for column in (key, partition, rejected))
         self.count = number_slots(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, numpy_array, texts
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table, numpy_array, texts
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
@@ -81,7 +81,7 @@ class Trace:
 
     batch: RecordBatch
     keys: pa.Array
-    decision: npt.NDArray[np.uint8]
+    decision: Bytes
     window_columns: WindowColumns
     close_lag_ms: int
     first_stream_time_ms: Longs
@@ -375,7 +375,7 @@ def status_words(absorbed: Flags, closed: Flags) -> pa.Array:
     return pa.DictionaryArray.from_arrays(arrow_array(code), texts(["open", "closed", "merged"])).cast(pa.string())
 
 
-def words(codes: npt.NDArray[np.uint8], names: dict[int, str]) -> pa.Array:
+def words(codes: Bytes, names: dict[int, str]) -> pa.Array:
     """The name of each code, null where it has none."""
     place = np.full(256, -1, np.int8)
     for number, code in enumerate(names):

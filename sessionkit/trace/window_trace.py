@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -27,7 +27,7 @@ class Touches(NamedTuple):
 
     record: Longs  # row of the record
     window: Codes  # row of the window; -1: it was closed, so the record does not count in it
-    effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
+    effect: Bytes  # opened, added, copied, copied and added, or late
     start_ms: Longs  # where the window starts
     source: Codes  # row of the window that it is a copy of, -1
 

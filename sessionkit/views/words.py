@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from sessionkit.base.arrays import Bytes
 from sessionkit.base.decisions import (
     ADDED,
     BAD_TIME,
@@ -121,7 +121,7 @@ def drops_in_words(counts: Mapping[str, int]) -> str:
     return said + (f", {plural(refused, 'window')} refused" if refused else "")
 
 
-def without_place(decision: npt.NDArray[np.uint8]) -> list[str]:
+def without_place(decision: Bytes) -> list[str]:
     """A note on the dropped records that a picture has no place for, if some of these decisions are of such."""
     count = int(np.isin(decision, [*_WITHOUT_PLACE]).sum())
     they_have = " or ".join(words for code, words in _WITHOUT_PLACE.items() if (decision == code).any())

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, Flags, Longs
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
 from sessionkit.base.process import Hand, at_once
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
@@ -30,7 +29,7 @@ class Columns(NamedTuple):
     stream_time_ms: Longs  # of the record's partition, with the record
     first_stream_time_ms: Longs  # of each partition, before them
     slot_partition: Codes  # of each slot
-    decision: npt.NDArray[np.uint8]
+    decision: Bytes
 
 
 class Room(NamedTuple):
@@ -38,7 +37,7 @@ class Room(NamedTuple):
 
     slot: Codes
     stream_time_ms: Longs
-    decision: npt.NDArray[np.uint8]  # none where all are kept
+    decision: Bytes  # none where all are kept
 
 
 class Decided(NamedTuple):
@@ -144,7 +143,7 @@ class Feed:
         self.stream_time_ms = self.first_stream_time_ms.copy()
         return self._columns(0, len(self), self._room(len(self)))
 
-    def decide(self, columns: Columns, decision: npt.NDArray[np.uint8]) -> None:
+    def decide(self, columns: Columns, decision: Bytes) -> None:
         """Takes over what a kernel decided of all records at once, where it was not rejected."""
         np.copyto(columns.decision, decision, where=columns.slot >= 0)
         self.counts[:], self.record_counts[:] = 0, 0

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.errors import StoreCorrupted
 from sessionkit.records.keys import MAX_KEY_BYTES
 from sessionkit.stores.contract import FixedColumns, SessionColumns, StoredColumns, rows_of
 from sessionkit.stores.rocksdb.row_space import RowSpace
 from sessionkit.stores.rows import KEY_TYPES
-from sessionkit.stores.typed_bytes import Bytes, PlaceColumns, pieces_around_numbers, unpack_value
+from sessionkit.stores.typed_bytes import PlaceColumns, pieces_around_numbers, unpack_value
 
 NULL, INT, FLOAT = ord("N"), ord("i"), ord("d")  # the codec's type bytes
 

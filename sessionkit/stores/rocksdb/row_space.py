@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.stores.rocksdb.disk.database import Cursor, Database
 from sessionkit.stores.segments import Segments
-from sessionkit.stores.typed_bytes import BY_KEY, BY_TIME, Bytes, Layout, Place, PlaceColumns, key_bounds, time_bounds
+from sessionkit.stores.typed_bytes import BY_KEY, BY_TIME, Layout, Place, PlaceColumns, key_bounds, time_bounds
 
 # The first byte of every row in the database; those behind are `database`'s own.
 HEADER, STATE, ROWS = b"\x00", b"\x01", b"\x02"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, Longs
+from sessionkit.base.arrays import Bytes, Codes, Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import check_reach
@@ -31,7 +31,7 @@ class SlidingOperations(NamedTuple):
     record: Codes  # records in order of arrival, but not those that were late as a whole
     first: Codes  # the record was added to the windows from here …
     end: Codes  # … to before here
-    made_count: npt.NDArray[np.uint8]  # how many windows the record made before that
+    made_count: Bytes  # how many windows the record made before that
     made_ends: Longs  # where a slot's rows of windows made end
     made_place: Codes  # one row a window made
     made_source: Codes  # place of the window that it is a copy of; NO_SOURCE, TWICE: it was empty
@@ -54,7 +54,7 @@ class SlidingRecords(NamedTuple):
 class SlidingStructure(NamedTuple):
     """What records did, and the windows: loaded ones first, then the others in the order in which they were made."""
 
-    decision: npt.NDArray[np.uint8]  # opened, added or late; 0 for a record without a slot
+    decision: Bytes  # opened, added or late; 0 for a record without a slot
     dropped: Codes  # in how many closed windows the record does not count
     slot: Codes
     start_ms: Longs
