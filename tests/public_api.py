@@ -110,7 +110,14 @@ def _signature(value: Any, *, bound: bool = False) -> str:
     return f"({', '.join(shown)})" + ("" if returned is signature.empty else f" -> {_type(returned)}")
 
 
-_OF_ARRAYS = {"Longs": "np.int64", "Flags": "np.bool_", "Floats": "np.float64", "Codes": "np.int32", "Rows": "np.intp"}
+_OF_ARRAYS = {
+    "Longs": "np.int64",
+    "Flags": "np.bool_",
+    "Floats": "np.float64",
+    "Codes": "np.int32",
+    "Rows": "np.intp",
+    "Bytes": "np.uint8",
+}
 
 
 def _type(annotation: Any) -> str:

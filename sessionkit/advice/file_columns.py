@@ -40,7 +40,7 @@ _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
-_OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES})$", re.I)
+_OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
     r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|(^|_)(loaded|kafka|broker|(log)?append)", re.I
@@ -171,7 +171,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     of_texts = way_of_texts(texts, name) if is_text else ""
     if of_texts.startswith("number"):
         return dataclasses.replace(plain, why=f"times in two forms, once pandas has read both: {of_texts}")
-    if pa.types.is_time(kind) or (is_text and OF_A_CLOCK.fullmatch(first) and all(map(OF_A_CLOCK.fullmatch, texts))):
+    are_clocks = is_integer and _OF_A_TIME.search(name) and _are_clocks(column)
+    if are_clocks or pa.types.is_time(kind) or (is_text and texts and all(map(OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
     if of_texts.startswith("unit="):
@@ -195,6 +196,13 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
     return some_of(pc.unique(pc.drop_null(column))) if is_text_type(column.type) else [""]
+
+
+def _are_clocks(column: pa.ChunkedArray) -> bool:
+    """True if whole numbers are hours, minutes and seconds, as 93015 is half past nine."""
+    found = numpy_array(column.cast(pa.int64()))
+    parts = (found >= 0) & (found < 240_000) & (found % 100 < 60) & (found // 100 % 100 < 60)
+    return bool(parts.all()) and int(found.max(initial=0)) > 2_359
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:

@@ -168,11 +168,12 @@ def answers_names(owner: str, elsewhere: tuple[type, str] | None = None) -> Call
             raise unknown_name(self, owner, name, elsewhere)
 
         def item(self: object, key: object) -> Any:
-            raise InvalidArgument(problem(f"{owner} is no table", f"{owner}[{key!r}]", f"{owner}.table() is one"))
+            what, want = ("table", "table() is one") if hasattr(self, "table") else ("text", "code is one")
+            raise InvalidArgument(problem(f"{owner} is no {what}", f"{owner}[{key!r}]", f"{owner}.{want}"))
 
         answers: Any = kind  # so that a checker of types still refuses what they answer
         answers.__getattr__ = missing
-        if hasattr(kind, "table"):
+        if hasattr(kind, "table") or owner == "export":
             answers.__getitem__ = item
         return kind
 

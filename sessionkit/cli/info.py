@@ -55,7 +55,7 @@ def info(
     places = found.places | ({"offset": None, "sort": True} if is_order else {})  # by time
     named = [word for name in ("partition", "offset") if places.get(name) for word in (f"--{name}", places[name])]
     words = [*named, "--gap", gap, *(["--sort"] if places.get("sort") else [])]
-    print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
+    print(*(_lacking(file, table, found, form) or _next(file, table, found, options, words, why)), sep="\n")
     if form["header"] == no_header:
         say("The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header.")
     say(*remarks)
@@ -172,7 +172,7 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
     return next(((whys, lag) for lag in lags if (whys := late_causes(batch, plan.source, lag))), ([], 0))
 
 
-def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
+def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """Advice on what has to be done before sessionkit can go on."""
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import PARTED_BY, names_of, separator_of, way_of_a_log
@@ -183,6 +183,9 @@ def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     clock = next((each.name for each in found.columns if each.is_clock), None)
     if clock is not None and day is not None and day.has_only_days:
         what = f"The day is in {shorten(day.name)}, the time of day in {shorten(clock)}: join them first, in pandas:"
+        if day.format == "%Y%m%d" and "int" in str(table[clock].type):
+            joined = f"df[{day.name!r}].astype(str) + df[{clock!r}].astype(str).str.zfill(6)"
+            return [what, f"  df['at'] = pandas.to_datetime({joined}, format='%Y%m%d%H%M%S')"]
         return [what, f"  {with_day('at', day.name, clock)}"]
     if found.time is not None and found.key is not None:
         return []

@@ -122,6 +122,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "the records in front of the key": (lambda: sk.group_by_key(CLICKS, "user", timestamp="at"), "key 0 must be text"),
     "a column of a run": (lambda: RUN["user"], "run is no table; got run['user']; run.table() is one"),
+    "a part of an export": (lambda: PLAN.to_ksql()[0], "export is no text; got export[0]; export.code is one"),
     "a loop over a run": (lambda: list(RUN), "run is no table; got run[0]; run.table() is one"),
     "no windows yet": (
         lambda: KEYED.count().run(CLICKS),

@@ -227,9 +227,9 @@ def not_of_type(what: str, error: Exception) -> InvalidData:
     """The error for a value that is not of the type said."""
     found = re.search("(?:invalid value|parse string:) '(.*)'", str(error))
     to_number = re.search("(to|of type) (double|float|u?int)", str(error)) is not None
-    value, other = found[1] if found else "", "use another type, or values of this one"
-    way = way_to_number([value], "column") or (way_of_marks([value], "column") if to_number else "")
-    want = f"{way}; or {other}" if way else other
+    value, want = found[1] if found else "", "use another type, or values of this one"
+    if way := way_to_number([value], "column") or (way_of_marks([value], "column") if to_number else ""):
+        want = f"{way}; or {want}"
     return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 

@@ -485,3 +485,13 @@ def test_an_option_of_another_command_is_told_with_the_command(capsys: Capture) 
     assert "No such option: --retention" in (said := capsys.readouterr().err) and "sessionkit audit has it" in said
     assert main(["report", "clicks.csv", "--nothing-like-it"]) == 2
     assert " has it" not in capsys.readouterr().err
+
+
+def test_a_day_and_a_time_of_day_as_whole_numbers_are_joined(tmp_path: Path, capsys: Capture) -> None:
+    """The day alone was taken for the event time."""
+    at = pd.date_range("2026-03-01 08:59:30", periods=60, freq="29min").floor("s")
+    data = pd.DataFrame({"TXN_DATE": at.strftime("%Y%m%d"), "TXN_TIME": [int(each) for each in at.strftime("%H%M%S")]})
+    data.assign(user=["ada", "bob"] * 30).to_csv(file := tmp_path / "auth.csv", index=False)
+    df = pd.read_csv(file)
+    exec(printed(capsys, "info", file).splitlines()[-1].strip(), {"df": df, "pandas": pd})  # noqa: S102
+    assert df["at"].tolist() == at.tolist()
