@@ -268,7 +268,7 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
     ({"partitions": "4"}, "partitions must be an integer; got '4'"),
     ({"partitions": True}, "partitions must be an integer; got True"),
     ({"partitions": 2.0}, "partitions must be an integer; got 2.0"),
-    ({"sort": True}, "sort=True sorts by the offset column; got no offset=; name the column"),
+    ({"sort": True}, "sort=True sorts by the offset column; got no offset=; sort=\"timestamp\" for the order of times"),
     ({"sort": "offset", "offset": "offset"}, "sort must be a known choice; got 'offset'; True, which sorts by"),
     ({"sort": "timestamp", "offset": "o"}, "sort=\"timestamp\" makes an order of its own; got offset='o'; sort=True"),
 ])  # fmt: skip
