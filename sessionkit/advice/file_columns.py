@@ -27,7 +27,7 @@ from sessionkit.records.time_text import (
     some_of,
     way_of_texts,
     without_word,
-)  # fmt: skip
+)
 from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
