@@ -41,7 +41,8 @@ class Replay:
 
     def __init__(self, batch: RecordBatch) -> None:
         self.batch = batch
-        with_ticks = cache(partial(_with_ticks, batch))  # with null values, and without
+        # with null values, and without
+        with_ticks = cache(lambda with_null: with_idle_ticks(batch if with_null else without_null_values(batch)))
         self._with_ticks, self._latest_by_ms = with_ticks, cache(lambda with_null: latest_by_ms(with_ticks(with_null)))
 
     @classmethod
@@ -88,10 +89,6 @@ class Replay:
 
     def _apart(self, outcome: Outcome, windows: WindowKind) -> Apart:
         return sessions_apart(outcome, windows, partial(self._latest_by_ms, windows.takes_null_values))
-
-
-def _with_ticks(batch: RecordBatch, with_null: bool) -> RecordBatch:
-    return with_idle_ticks(batch if with_null else without_null_values(batch))
 
 
 ROUND_MS = (

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.durations import enough_ms, show_duration
 from sessionkit.base.text import plural
 from sessionkit.engine.kernel_run import by_key_and_time
 from sessionkit.engine.outcome import Outcome
 from sessionkit.records.batch import RecordBatch
+from sessionkit.trace.loops import order_by_place
 from sessionkit.windows.contract import SessionKind
 
 
@@ -53,11 +54,16 @@ def sessions_apart(outcome: Outcome, windows: Any, by_ms: Callable[[], Longs] | 
     is_late = None if by_ms is None else by_ms() > windows.grace_ms
     if is_late is not None and not is_late.any():
         return Apart()
-    if outcome.finished is not None:
-        pairs = (_pairs(windows, each, slice(None), is_late) for each in outcome.finished)
+    if outcome.finished is not None:  # in the order of a table
+        pairs = (_pairs(windows, each, _rows_of(each.key, is_late)) for each in outcome.finished)
         return Apart(sum(len(later) for _, later in pairs))
     columns, trace = outcome.window_columns, outcome.kept_trace
-    closed, later = _pairs(windows, columns, np.flatnonzero(columns.merged_into < 0), is_late)
+    rows = _rows_of(columns.key, is_late)
+    rows = rows[columns.merged_into[rows] < 0]
+    number = np.arange(len(outcome.keys)) if is_late is None else np.cumsum(is_late) - 1  # few are sorted sooner
+    code, partition = number[columns.key[rows]], columns.partition[rows].astype(np.int64)
+    by_start = by_key_and_time(code, partition, columns.start_ms[rows], int(code.max(initial=-1)) + 1)
+    closed, later = _pairs(windows, columns, rows[by_start])
     if trace is None or not len(later):
         return Apart(int(np.count_nonzero(np.maximum(closed, later) >= columns.loaded_count)))
     # when a record of the later one came that is within reach: the first, or the last where the two overlap
@@ -74,30 +80,26 @@ def sessions_apart(outcome: Outcome, windows: Any, by_ms: Callable[[], Longs] | 
     return Apart(count, int(windows.grace_ms + missing_ms.max()) if count else None)
 
 
-def _pairs(windows: SessionKind, sessions: Any, rows: Any, is_late: Flags | None) -> tuple[Longs, Longs]:
+def _rows_of(key: Codes, is_late: Flags | None) -> Longs:
+    return np.arange(len(key)) if is_late is None else np.flatnonzero(is_late[key])
+
+
+def _pairs(windows: SessionKind, sessions: Any, rows: Longs) -> tuple[Longs, Longs]:
     """Rows of sessions within whose reach one of the same key and partition lies that ends later, and of that one.
 
     All that lie within reach of each other, if only by others in between, have one that is in no such pair. Looked for
-    among these rows, and where `is_late` is given, among the keys for which it is true.
+    among these rows, which are in order of key, partition and start.
     """
-    rows = np.arange(len(sessions.key))[rows]
-    if is_late is not None:
-        rows = rows[is_late[sessions.key[rows]]]
-    key, partition = sessions.key[rows].astype(np.int64), sessions.partition[rows].astype(np.int64)
-    start_ms, end_ms, keys = sessions.start_ms[rows], sessions.end_ms[rows], int(key.max(initial=-1)) + 1
-    reached_ms = windows.reach_of_ms(start_ms, end_ms)[1]
-
-    def near(closed: Longs, later: Longs) -> Flags:
-        is_one = (key[closed] == key[later]) & (partition[closed] == partition[later])
-        return is_one & (start_ms[later] <= reached_ms[closed])
-
-    by_start = by_key_and_time(key, partition, start_ms, keys)
-    if not near(by_start[:-1], by_start[1:]).any():  # where none reaches the next one, none reaches any
-        return rows[:0], rows[:0]
-    by_end = by_key_and_time(key, partition, end_ms, keys)
-    rank = np.empty(len(key), np.int64)  # by key, partition and start: those of another key are all above, or all below
-    rank[by_start] = np.arange(len(key))
+    reached_ms = windows.reach_of_ms(sessions.start_ms, sessions.end_ms)[1][rows]
+    key, partition, start_ms = sessions.key[rows], sessions.partition[rows], sessions.start_ms[rows]
+    is_one = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
+    # of a key where none reaches the next one, none reaches any
+    is_met = np.zeros(int(key.max(initial=-1)) + 1, np.bool_)
+    is_met[key[:-1][is_one & (start_ms[1:] <= reached_ms[:-1])]] = True
+    place, chosen = np.cumsum(np.append(0, ~is_one)[: len(rows)]), is_met[key]
+    rows, place, start_ms, reached_ms = (column[chosen] for column in (rows, place, start_ms, reached_ms))
+    by_end = order_by_place(place, int(place.max(initial=-1)) + 1, sessions.end_ms[rows])
     # of all that end later, the one that begins first
-    later = by_start[np.minimum.accumulate(rank[by_end][::-1])[::-1][1:]]
-    is_near = near(by_end[:-1], later)
-    return rows[by_end[:-1][is_near]], rows[later[is_near]]
+    closed, later = by_end[:-1], np.minimum.accumulate(by_end[::-1])[::-1][1:]
+    is_near = (place[closed] == place[later]) & (start_ms[later] <= reached_ms[closed])
+    return rows[closed[is_near]], rows[later[is_near]]

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.advice.replay import Replay
+from sessionkit.engine import bands, kernel_run
 from sessionkit.engine.apart import Apart, sessions_apart
 from tests.contract.conftest import _registered  # noqa: F401  the examples are kinds, too
 from tests.contract.kinds import KINDS, plan_over, records
@@ -68,6 +69,22 @@ def test_a_grace_that_is_named_joins_them_and_a_millisecond_less_does_not(name: 
             less = plan.with_windows(grace_ms=found.grace_ms - 1)
             assert apart(less, data).sessions > 0
     assert seen > 10
+
+
+def test_sessions_of_a_run_in_bands_are_apart_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys come in the order of their bytes there, not in that in which they were met."""
+    random = np.random.default_rng(3)
+    users = [f"u{number:02}" for number in random.integers(0, 60, 3_000)]
+    data = pd.DataFrame({"user": users, "at": np.arange(3_000) * 1_000 - random.integers(0, 90_000, 3_000) + 90_000})
+    plan, windows = BEATS, BEATS._complete_windows
+    expected = apart(plan, data, trace=False)
+    counted = Replay.of(plan, data).counts(windows).apart
+    monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
+    monkeypatch.setattr(kernel_run, "MANY_WINDOWS", 0)
+    monkeypatch.setattr(bands, "BAND", 300)
+    replay = Replay.of(plan, data)
+    assert len(replay.run(windows).finished or []) > 1
+    assert replay.counts(windows).apart == counted == expected.sessions > 20
 
 
 @pytest.mark.parametrize("name", ["until", "tumbling", "sliding", "days"])
