@@ -20,7 +20,6 @@ INSTALL_WITH_UV := awk '/^[a-z]/ {keep = /^uv==/} keep' requirements.lock > .ven
 
 # Plotly's figure as data for the notebook, and as a picture for pages that cannot run scripts.
 PLOTLY_SAVED := plotly_mimetype+png
-PLOTLY_TESTED := plotly_mimetype
 
 .PHONY: help
 help: ## list the targets
@@ -68,7 +67,7 @@ test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test: $(READY) tools ## what a change needs: all but what is slow or thorough, some Spark, a browser, a notebook
 	$(PYTEST) -n 3 --dist loadgroup -m "not fault and not browser and (essential or not (slow or thorough or spark))"
 	$(PYTEST) -n 2 --dist loadscope -m "browser and essential"
-	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks/01_first_look.ipynb
+	$(PYTHON) -m pytest --nbval notebooks/01_first_look.ipynb
 
 .PHONY: test-all
 test-all: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
@@ -80,7 +79,7 @@ test-all: $(READY) tools ## all tests, with Spark and a browser, and all noteboo
 test-pages: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
 	$(PYTEST) -n 2 --dist loadscope --no-loadscope-reorder -m browser
-	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
+	$(PYTHON) -m pytest -n 2 --dist loadfile --nbval notebooks
 
 # Compiled loops run as Python here, where coverage can see them, on few random cases. The floor only rises.
 COVERED := windows engine trace aggregations suppression stores

@@ -42,3 +42,11 @@ def test_the_changelog_has_at_most_ten_lines_for_a_release() -> None:
     released = {text.splitlines()[0]: text.splitlines()[1:] for text in versions if "unreleased" not in text[:40]}
     assert released
     assert {name: lines for name, lines in released.items() if sum(line != "" for line in lines) > 10} == {}
+
+
+def test_an_environment_of_conda_has_what_the_tutorials_and_their_tests_need() -> None:
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    assert re.findall(r"^      - (.+)$", text, re.MULTILINE) == [
+        "-e .[tutorials]", "pyspark", "pandas", "ipywidgets", "plotly", "nbval",
+    ]  # fmt: skip
+    assert any(each.startswith("nbval") for each in PROJECT["project"]["optional-dependencies"]["tutorials"])
