@@ -257,7 +257,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
     ties = TIES if np.any(steps == 0) else ""
     if (back > forward and rise < -0.5) or (back > 3 * forward and rise < 0.5):
         why, way = "the newest row stands first", way + ties
-    elif back > 3 * forward and 2 * stream.late_count > len(stream.times):
+    elif back > 3 * forward and 10 * stream.late_count > len(stream.times):
         why, way = "the newest row stands first in each of several stretches", way + ties
     elif _stands_key_by_key(stream):
         keys = np.count_nonzero(np.bincount(stream.keys))

@@ -105,6 +105,16 @@ def test_files_in_order_of_their_names_are_no_sources_and_no_clocks(inside: str)
         assert 'sort="timestamp" in group_by_key sorts the rows' in said
 
 
+@pytest.mark.parametrize("gap", ["30m", "1d", "5d"])
+def test_many_histories_with_the_newest_first_are_told_under_any_gap(gap: str) -> None:
+    """Reviews page by page: less than half of them are behind by a day, and the report proposed 1,460 days."""
+    start = pd.Timestamp("2020-01-01", tz="UTC")
+    at = [start + pd.Timedelta(hours=5 * (40 - n) + 11 * page) for page in range(150) for n in range(40)]
+    data = pd.DataFrame({"user": [f"u{n % 2_999}" for n in range(6_000)], "at": at})
+    (said,) = plan_of_shape().with_windows(inactivity_gap=gap, grace="0s").run(data).remarks()[:1]
+    assert "because the newest row stands first in each of several stretches" in said
+
+
 def with_clocks_never_set(rows: Any) -> pd.DataFrame:
     """Two weeks in order, of which these rows are of 1970."""
     data = SHAPES["access_log"]()
