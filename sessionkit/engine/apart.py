@@ -93,10 +93,10 @@ def _pairs(windows: SessionKind, sessions: Any, rows: Longs) -> tuple[Longs, Lon
     reached_ms = windows.reach_of_ms(sessions.start_ms, sessions.end_ms)[1][rows]
     key, partition, start_ms = sessions.key[rows], sessions.partition[rows], sessions.start_ms[rows]
     is_one = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
-    # of a key where none reaches the next one, none reaches any
-    is_met = np.zeros(int(key.max(initial=-1)) + 1, np.bool_)
-    is_met[key[:-1][is_one & (start_ms[1:] <= reached_ms[:-1])]] = True
-    place, chosen = np.cumsum(np.append(0, ~is_one)[: len(rows)]), is_met[key]
+    place, is_met = np.cumsum(np.append(0, ~is_one)[: len(rows)]), np.zeros(len(rows), np.bool_)
+    # in a place where none reaches the next one, none reaches any
+    is_met[place[:-1][is_one & (start_ms[1:] <= reached_ms[:-1])]] = True
+    chosen = is_met[place]
     rows, place, start_ms, reached_ms = (column[chosen] for column in (rows, place, start_ms, reached_ms))
     by_end = order_by_place(place, int(place.max(initial=-1)) + 1, sessions.end_ms[rows])
     # of all that end later, the one that begins first
