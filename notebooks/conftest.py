@@ -25,4 +25,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if not getattr(config.option, "nbval", False):
         return
     config.option.nbval_sanitize_with = str(Path(__file__).with_name("nbval_sanitize.cfg"))
-    subprocess.run([sys.executable, "-c", COMPILES], check=True, capture_output=True)
+    if not hasattr(config, "workerinput"):  # those of xdist begin after this
+        subprocess.run([sys.executable, "-c", COMPILES], check=True, capture_output=True)
