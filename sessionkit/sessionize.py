@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.text import is_text
+from sessionkit.base.text import ONE_KEY, is_text
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
@@ -128,7 +128,7 @@ def sessionize(
 
 def _check_names(by: Any, at: Any) -> None:
     if not isinstance(by, str | Sequence) or not by:
-        want = 'by="user", or for one key for all rows df.assign(all="all") with by="all"'
+        want = f'by="user"; {ONE_KEY}'
         raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), want))
     if not isinstance(at, str):
         want = 'at="time", also for a level of the index of this name: df.rename_axis("time") names an index'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import dataclasses
 import re
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
 from sessionkit.records.inputs.plain_columns import plain_column
 from sessionkit.records.source import Source
+from sessionkit.records.time_statistics import trend
 from sessionkit.records.time_text import (
     OF_A_CLOCK,
     format_for,
@@ -28,18 +30,26 @@ from sessionkit.records.time_text import (
     way_of_texts,
     without_word,
 )
-from sessionkit.records.times import to_milliseconds, typical_time, way_from_excel, without_fraction
+from sessionkit.records.times import (
+    are_clocks,
+    are_short_days,
+    to_milliseconds,
+    typical_time,
+    way_from_excel,
+    without_fraction,
+)
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|mbox|actor|addr|key|"
-    rf"{_BEGINS}(id|ip|name)$",
+    rf"{_BEGINS}(p?id|ip|name)$",
     re.I,
 )
 _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
+_MEASURES += "|total|requests|responses|reuses|hits|received|sent"
 _OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
@@ -49,6 +59,7 @@ _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 _FEWEST_ROWS_OF_SOMEONE = 1.2  # many come once
+_FEWEST_READINGS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +153,26 @@ def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
     return is_one or (not is_pivoted and any(map(is_a_value, numbers)))
 
 
+def joined_parts(table: pa.Table, clock: str | None) -> str:
+    """The line of pandas that joins columns such as year, month and day, or "Dec", 10 and a time of day; else "".
+
+    `clock` is the column with times of day, if there is one.
+    """
+    named = {name.lower(): name for name in table.column_names}
+    parts = [named[part] for part in ("year", "month", "day", "hour", "minute", "second") if part in named]
+    if {"year", "month", "day"} <= named.keys() and all(pa.types.is_integer(table[part].type) for part in parts):
+        return f"df['at'] = pandas.to_datetime(df[{parts!r}])"
+    columns = {name: plain_column(table[name]) for name in table.column_names if name != clock}
+    texts = {name: {*column.unique().to_pylist()} for name, column in columns.items() if is_text_type(column.type)}
+    month = next((name for name, found in texts.items() if found and found <= {*calendar.month_abbr[1:]}), None)
+    days = [name for name, column in columns.items() if pa.types.is_integer(column.type)]
+    days = [name for name in days if {*columns[name].unique().to_pylist()} <= {*range(1, 32)}]
+    if clock is None or month is None or not days:
+        return ""
+    joined = f"'2024 ' + df[{month!r}] + ' ' + df[{days[0]!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
+    return f"df['at'] = pandas.to_datetime({joined}, format='%Y %b %d %H:%M:%S'), with the year of the data for 2024"
+
+
 def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
     is_number = "string" not in column.type and not _OF_SOMEONE.search(column.name)
     return (not _OF_A_KEY.search(column.name), column.is_measure, is_number, -(column.distinct or 0))
@@ -171,8 +202,12 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     of_texts = way_of_texts(texts, name) if is_text else ""
     if of_texts.startswith("number"):
         return dataclasses.replace(plain, why=f"times in two forms, once pandas has read both: {of_texts}")
-    are_clocks = is_integer and _OF_A_TIME.search(name) and _are_clocks(column)
-    if are_clocks or pa.types.is_time(kind) or (is_text and texts and all(map(OF_A_CLOCK.fullmatch, texts))):
+    if is_integer and re.search("date|day", name, re.I) and are_short_days(column):
+        read = f"df[{name!r}] = pandas.to_datetime(df[{name!r}].astype(str).str.zfill(6), format='%y%m%d')"
+        why = f"days, once pandas has read them: {read}"
+        return dataclasses.replace(plain, why=why, has_only_days=True, format="%y%m%d")
+    are_of_day = is_integer and _OF_A_TIME.search(name) and are_clocks(column)
+    if are_of_day or pa.types.is_time(kind) or (is_text and texts and all(map(OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
     if of_texts.startswith("unit="):
@@ -191,6 +226,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         way = f"numbers as people write them: {number}"
     elif of_texts.startswith("df"):
         way = f"times, once pandas has read them: {of_texts}"
+    if not way and is_integer and not _OF_A_KEY.search(name) and _is_reading(column):
+        way = "no key: a measure that goes up and down by little"
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 
@@ -198,11 +235,16 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
     return some_of(pc.unique(pc.drop_null(column))) if is_text_type(column.type) else [""]
 
 
-def _are_clocks(column: pa.ChunkedArray) -> bool:
-    """True if whole numbers are hours, minutes and seconds, as 93015 is half past nine."""
-    found = numpy_array(column.cast(pa.int64()))
-    parts = (found >= 0) & (found < 240_000) & (found % 100 < 60) & (found // 100 % 100 < 60)
-    return bool(parts.all()) and int(found.max(initial=0)) > 2_359
+def _is_reading(column: pa.ChunkedArray) -> bool:
+    """True if whole numbers go up and down by little, as what one device measures does, and not round after round."""
+    found = numpy_array(pc.drop_null(column).cast(pa.int64())).astype(np.float64)
+    steps = np.diff(found)
+    moved = steps[steps != 0]
+    if len(moved) < max(_FEWEST_READINGS, len(steps) / 4):
+        return False
+    low, high = np.percentile(found, (5, 95))
+    is_near = np.median(np.abs(moved)) < 0.15 * (high - low)
+    return bool(is_near and 0.3 < np.mean(moved > 0) < 0.7 and abs(trend(found)) < 0.8)
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:
@@ -257,5 +299,7 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
     numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]
+    if 2 * sum("." in text for text in numbers) > len(texts):
+        return plain  # fractions
     is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
     return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure)

@@ -33,6 +33,7 @@ CURVE_POINTS = 33
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
 FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
+MOSTLY_BEATS, BEATS = 0.9, 3  # of the pauses are alike, where a device reports; so many of them part its records
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
 
@@ -86,6 +87,7 @@ class GapSuggestion(Pictured):
     curve: tuple[Floats, Longs]  # log10 of a pause in ms; how many are so long
     keys: str
     remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
+    beat_ms: int | None = None  # the length of nearly all pauses, where a few are several times as long
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
@@ -116,6 +118,10 @@ class GapSuggestion(Pictured):
         if self.burst_ms is not None:
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
+        if self.gap_ms is None and self.beat_ms is not None:
+            beat, gap = about(self.beat_ms), about(BEATS * self.beat_ms)
+            what = f"Nearly all pauses are about {beat} long, as of a device that reports so often"
+            said.append(f"{what}: a gap of {gap} parts the records where reports are missing.")
         return [*said, *self.remarks]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
@@ -164,7 +170,14 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         curve=(logs, found),
         keys=keys,
         remarks=batch.remarks,
+        beat_ms=_beat_ms(pauses) if len(pauses) >= FEWEST_PAUSES else None,
     )
+
+
+def _beat_ms(pauses: Longs) -> int | None:
+    usual = int(np.median(pauses))
+    near = np.abs(pauses - usual) <= usual / 4
+    return usual if near.mean() >= MOSTLY_BEATS and pauses.max() > BEATS * usual else None
 
 
 def pauses_of(batch: RecordBatch) -> Longs:

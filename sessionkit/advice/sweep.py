@@ -122,7 +122,8 @@ class Sweep(Generic[Frame]):
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
         apart = [cell.apart or 0 for cell in self.cells]
         stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
-        return f"Sweep: {shapes}; dropped as late {percent(low)} to {percent(high)}{stay if any(apart) else ''}"
+        share = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
+        return f"Sweep: {shapes}; dropped as late {share}{stay if any(apart) else ''}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return picture_bundle(self.heat_map() if len(self.values) == 2 else self.pareto(), repr(self))

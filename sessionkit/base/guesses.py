@@ -59,7 +59,13 @@ PARAMETERS = {
     "grace": "lateness allowed_lateness watermark",
     "timestamp": "time ts event_time on",
 }
+OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
 NEEDLESS = {  # why there is no such one
+    **{("plan.run", name): f'{name}= belongs to sk.group_by_key("user", timestamp="at", …)' for name in OF_RECORDS},
+    **dict.fromkeys(
+        (("plan.run", name) for name in ("gap", "inactivity_gap", "grace", "size", "advance", "time_difference")),
+        'plan.with_windows(grace="5m") has other lengths',
+    ),
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
 }
@@ -68,12 +74,15 @@ _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 _DISTINCT = 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set(pages)))'
 _WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
 _ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
+_DAYS = 'sk.TimeWindows(size="1d", grace="1h") has days of UTC; docs/extending.md has windows of calendar days'
 _OWN = "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
     "JoinWindows": "sessionkit aggregates one stream, and joins none",
     "join": "sessionkit aggregates one stream, and joins none",
     "cogroup": "put the streams into one frame, and name each aggregation in plan.aggregate(…)",
+    "compare": "run.compare(other) compares two runs of the same records",
+    **dict.fromkeys(("DayWindows", "CalendarWindows", "Days", "WeekWindows", "MonthWindows"), _DAYS),
     "KTable": "plan.run(data).table() has the last value of each window",
     "ofInactivityGapAndGrace": _SESSIONS,
     "ofInactivityGapWithNoGrace": _SESSIONS.replace("5m", "0s"),

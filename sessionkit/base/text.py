@@ -14,6 +14,7 @@ from typing import TypeVar
 from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, attempted, problem, shorten, visible
 
 COMMENT_WIDTH = 110
+ONE_KEY = 'if all rows are of one person or device, df["all"] = "all" in pandas makes a key'
 C = TypeVar("C")
 
 

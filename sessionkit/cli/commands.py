@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from sessionkit.base.process import without_collections
+from sessionkit.base.text import ONE_KEY
 from sessionkit.cli.info import info
 from sessionkit.cli.questions import audit, explain, suggest
 from sessionkit.cli.reports import demo, report, sessionize
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         have = [name for name, options in known.items() if getattr(error, "option_name", None) in options]
         elsewhere = f"; sessionkit {' and '.join(have)} {'has' if len(have) == 1 else 'have'} it" if have else ""
         said = error.format_message().rstrip(".") + elsewhere
+        said += f"; {ONE_KEY}" if "'--key'" in said else ""
         return _refused(f"{said}; {help_of} shows what is possible", error.exit_code)
     except SessionkitError as error:
         return _refused(str(error), 2)

@@ -9,7 +9,7 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.base.text import literal, percent, plural
+from sessionkit.base.text import ONE_KEY, literal, percent, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import zone_for
 from sessionkit.cli.saying import say, with_options
@@ -174,6 +174,7 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
 
 def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """Advice on what has to be done before sessionkit can go on."""
+    from sessionkit.advice.file_columns import joined_parts
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import PARTED_BY, names_of, separator_of, way_of_a_log
     from sessionkit.records.inputs.pandas_columns import parted_name
@@ -183,10 +184,12 @@ def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any
     clock = next((each.name for each in found.columns if each.is_clock), None)
     if clock is not None and day is not None and day.has_only_days:
         what = f"The day is in {shorten(day.name)}, the time of day in {shorten(clock)}: join them first, in pandas:"
-        if day.format == "%Y%m%d" and "int" in str(table[clock].type):
-            joined = f"df[{day.name!r}].astype(str) + df[{clock!r}].astype(str).str.zfill(6)"
-            return [what, f"  df['at'] = pandas.to_datetime({joined}, format='%Y%m%d%H%M%S')"]
+        if day.format in ("%Y%m%d", "%y%m%d") and "int" in str(table[clock].type):
+            joined = " + ".join(f"df[{each!r}].astype(str).str.zfill(6)" for each in (day.name, clock))
+            return [what, f"  df['at'] = pandas.to_datetime({joined}, format='{day.format}%H%M%S')"]
         return [what, f"  {with_day('at', day.name, clock)}"]
+    if found.time is None and (line := joined_parts(table, clock)):
+        return ["The parts of the times are in several columns: join them first, in pandas:", f"  {line}"]
     if found.time is not None and found.key is not None:
         return []
     content = dataclasses.replace(find(file).contents[0], **form)
@@ -204,8 +207,7 @@ def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any
         if content.kind == "CSV" and len(found.columns) == 1 and (parted := parted_name(found.columns[0].name)):
             return [f"To go on, if the fields are separated by {PARTED_BY[parted]}: --separator {literal(parted)}"]
         return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
-    way = 'if all rows are of one person or device, df["all"] = "all" in pandas makes one'
-    return [f"No column looks like a key. To go on, sessionkit needs a column whose values repeat; {way}."]
+    return [f"No column looks like a key. To go on, sessionkit needs a column whose values repeat; {ONE_KEY}."]
 
 
 def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], gap: list[str], why: str) -> list[str]:

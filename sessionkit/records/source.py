@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, ResultForm, shown_key
-from sessionkit.base.text import is_text, literal, one_of
+from sessionkit.base.text import ONE_KEY, is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, attempted, problem, shorten
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -146,6 +146,8 @@ class Source:
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
+                if value is None and name.startswith("key"):
+                    want = f"{want}; {ONE_KEY}"
                 if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
                     want = (
                         f'group_by_key({", ".join(map(literal, value))}, sep="@", timestamp={literal(self.timestamp)})'

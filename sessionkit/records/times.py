@@ -17,6 +17,7 @@ from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_arr
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
+from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
@@ -242,6 +243,21 @@ def _day(number: float, unit: str) -> dt.date:
     return (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=number / _PER_SECOND[unit])).date()
 
 
+def are_clocks(column: pa.ChunkedArray) -> bool:
+    """True if whole numbers are hours, minutes and seconds, as 93015 is half past nine."""
+    found = numpy_array(pc.drop_null(column).cast(pa.int64()))
+    parts = (found >= 0) & (found < 240_000) & (found % 100 < 60) & (found // 100 % 100 < 60)
+    return bool(parts.all()) and int(found.max(initial=0)) > 2_359
+
+
+def are_short_days(column: pa.ChunkedArray) -> bool:
+    """True if whole numbers are year, month and day in two digits each, as 81109 is the ninth of November 2008."""
+    found = numpy_array(pc.drop_null(column).cast(pa.int64()))
+    month, day = found // 100 % 100, found % 100
+    parts = (found > 9_999) & (found < 1_000_000) & (month > 0) & (month < 13) & (day > 0) & (day < 32)
+    return bool(len(found) and parts.all())
+
+
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     typical, fits = typical_time(column)
     if source.unit is not None and source.unit in fits:
@@ -252,6 +268,10 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if source.unit is None:
         excel = way_from_excel(typical, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")
+        if not fits and pa.types.is_integer(column.type) and are_clocks(column):
+            name = literal(source.timestamp)
+            joined = f'df["day"].astype(str) + " " + df[{name}].astype(str).str.zfill(6)'
+            want = f"the day as well, if it is a time of day: df[{name}] = pandas.to_datetime({joined}); or {want}"
         if fits and not way:
             want = f'pass unit="{fits[0]}", as which {int(typical)} is {_day(typical, fits[0])}; or another unit'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))

@@ -42,6 +42,18 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: PLAN.run(CLICKS, parallelism="key"),  # type: ignore[call-overload]
         "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
     ),
+    "rows to be sorted by a run": (
+        lambda: PLAN.run(CLICKS, sort="timestamp"),  # type: ignore[call-overload]
+        'sort= belongs to sk.group_by_key("user", timestamp="at", …)',
+    ),
+    "lengths of a run": (
+        lambda: PLAN.run(CLICKS, grace="5m"),  # type: ignore[call-overload]
+        'plan.with_windows(grace="5m") has other lengths',
+    ),
+    "no key": (
+        lambda: sk.group_by_key(None, timestamp="at"),  # type: ignore[arg-type]
+        'df["all"] = "all" in pandas makes a key',
+    ),
     "one value for a sweep": (
         lambda: sk.sweep(PLAN, CLICKS, inactivity_gap="10m"),
         "a sweep takes several values of inactivity_gap; got '10m'; inactivity_gap=['10m', …]",

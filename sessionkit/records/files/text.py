@@ -14,6 +14,7 @@ from sessionkit.base.text import literal, way_of_marks, way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.inputs.pandas_columns import is_a_value
+from sessionkit.records.time_text import formats_for
 
 # Arrow reads in blocks, and a field lies in one block: tried from small to large, as small ones go side by side.
 BLOCK_BYTES = (2**20, 2**25, 2**31 - 1)
@@ -65,6 +66,8 @@ def separator_of(content: Content) -> str:
     if said := _said_first(content):
         return said
     first, second = first_lines(content)
+    if formats_for((second or first).decode(errors="replace")):
+        return "\t"  # a line is a time, in which a comma parts nothing
     usual, found = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
     if not found and first.count(b" ") >= 2:
         found = [" "]
@@ -218,9 +221,30 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
     if not want and re.search(rb'\\"', content.whole()):
         want = f"pandas.read_csv({literal(content.path)}, escapechar='\\\\'), as quotes within quotes are written \\\""
     found = [each for each in _SEPARATORS if each.encode() in first_lines(content)[0] and each != separator_of(content)]
+    want = want or ("" if found else _way_of_more_fields(content, str(error)))
     other = f"separator= if its fields are parted by {' or '.join(PARTED_BY[each] for each in found)}, or "
     want = want or f"{other if found else ''}check that {content.name} is complete"
     return InvalidData(problem("the file cannot be read", reason, want))
+
+
+def _way_of_more_fields(content: Content, reason: str) -> str:
+    """The line of pandas for a file in which a line has more fields than the first; "" if that is not the reason."""
+    found = re.search(r"Expected (\d+) columns, got (\d+): (.+?)( \.\.\.)?$", reason, re.DOTALL)
+    if found is None or (count := int(found[1])) < 2 or int(found[2]) < count:
+        return ""
+    whole, separator = bytes(content.whole()), separator_of(content)
+    at = whole.find(found[3].partition("\n")[0].encode())
+    line, before = whole[at:].partition(b"\n")[0], whole.count(b"\n", 0, max(at, 0))
+    first = first_lines(content)[0].decode(errors="replace").split(separator)
+    bare = ", header=None" if not content.header or any(map(is_a_value, first)) else ""
+    read = f"df = pandas.read_csv({literal(content.path)}, sep={literal(separator)}{bare}{_encoding(content)}"
+    where = (
+        f"line {before + 1:,} has more fields than the first" if at >= 0 else "a line has more fields than the first"
+    )
+    if line.count(b'"') % 2:
+        return f'{where}, as a quote in it is not closed: {read}, on_bad_lines="warn") leaves such lines out'
+    rest = f"lambda found: [*found[:{count - 1}], {literal(separator)}.join(found[{count - 1}:])]"
+    return f'{where}: {read}, engine="python", on_bad_lines={rest}) takes the rest of it as the last field'
 
 
 def not_of_type(what: str, error: Exception) -> InvalidData:

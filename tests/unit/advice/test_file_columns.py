@@ -50,6 +50,10 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"customer": list(range(55)) + [0] * 5, "page": ["a", "b"] * 30}, "page"),  # hardly one repeats
         ({"heart_rate": [60, 61, 62] * 20, "stepCount": [5, 6] * 30, "timezone": ["Europe/Rome", "UTC"] * 30}, None),
         ({"Heart Rate": [60, 61, 62] * 20, "tz": ["+02:00"] * 60}, None),  # one person's
+        ({"glucose": [100 + abs(n % 40 - 20) for n in range(60)], "isig": ["1.5", "2.25", "-"] * 20}, None),
+        ({"house": [*range(20)] * 3}, "house"),  # round after round
+        ({"order": [n // 3 + n % 2 for n in range(60)]}, "order"),  # several at a time
+        ({"session.reuses": [n // 3 for n in range(60)], "pid": [7, 8] * 30}, "pid"),
         ({"rate_plan": [1, 2] * 30, "bytes": [7, 8, 9] * 20}, "rate_plan"),
     ],
 )

@@ -17,6 +17,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from sessionkit.views.drawing.grammar import LEAST_WIDTH
 from tests.headings import heading
+from tests.shapes import plan_of_shape
 
 ROOT = Path(__file__).parents[3]
 FLIGHTS = sk.load_sample("flights")
@@ -76,6 +77,16 @@ def test_bursts_are_no_visits() -> None:
     assert found.gap_ms is None
     assert 1_000 < (found.burst_ms or 0) < 60_000
     assert "separates bursts of records, not visits: do not take it for a session gap" in repr(found)
+
+
+def test_nearly_all_pauses_are_alike() -> None:
+    """A sensor that reports each five minutes, and sometimes does not for a while: "no gap separates them"."""
+    pauses = np.full(9_000, 300)
+    pauses[::300] = [900, 1_200, 1_500, 2_400, 3_600, 4_500] * 5
+    at = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(np.cumsum(pauses), unit="s")
+    found = sk.suggest_gap(plan_of_shape(), pd.DataFrame({"user": "a", "at": at}))
+    assert found.gap_ms is None and found.beat_ms == 300_000
+    assert "pauses are about 5 min long, as of a device that reports so often: a gap of 15 min parts" in repr(found)
 
 
 @pytest.mark.parametrize("size", [0, 1, 50])

@@ -36,6 +36,8 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
     ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
     ("sk", "distinct", 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set('),
+    ("sk", "compare", "run.compare(other) compares two runs"),
+    ("sk", "DayWindows", 'sk.TimeWindows(size="1d", grace="1h")'),
     ("sk", "TumblingWindows", "sk.TimeWindows: "), ("sk", "sesionize", "sk.sessionize: "),
     ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
     ("sk", "read_csv", 'plan.run("clicks.csv") reads files itself'), ("run", "zzzzzz", "dir(run) lists the names"),

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -495,3 +496,49 @@ def test_a_day_and_a_time_of_day_as_whole_numbers_are_joined(tmp_path: Path, cap
     df = pd.read_csv(file)
     exec(printed(capsys, "info", file).splitlines()[-1].strip(), {"df": df, "pandas": pd})  # noqa: S102
     assert df["at"].tolist() == at.tolist()
+
+
+@pytest.mark.parametrize("parts", [
+    {"Date": "%y%m%d", "Time": "%H%M%S"}, {"Month": "%b", "Day": "%d", "Clock": "%H:%M:%S"},
+    {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M"},
+])  # fmt: skip
+def test_parts_of_times_in_several_columns_are_joined(parts: dict[str, str], tmp_path: Path, capsys: Capture) -> None:
+    """Days such as 081109, whose zero is lost, were taken for times of day; of the others no way was named."""
+    at = pd.date_range("2008-11-09 08:59:00", periods=60, freq="29min")
+    data = pd.DataFrame({name: at.strftime(form) for name, form in parts.items()}).assign(user=["ada", "bob"] * 30)
+    data.to_csv(file := tmp_path / "parts.csv", index=False)
+    df, line = pd.read_csv(file), printed(capsys, "info", file).splitlines()[-1].strip()
+    exec(line.partition(", with the year")[0].replace("2024", "2008"), {"df": df, "pandas": pd})  # noqa: S102
+    assert df["at"].tolist() == at.tolist()
+
+
+@pytest.mark.parametrize("names", ["", "at\n"])
+def test_lines_that_are_times_are_one_column(names: str, tmp_path: Path, capsys: Capture) -> None:
+    """A comma in dates of mails parted them, and the first was taken for names."""
+    at = pd.date_range("2017-04-22 15:11", periods=40, freq="50min", tz="UTC")
+    (file := tmp_path / "commits.txt").write_text(names + "\n".join(at.strftime("%a, %d %b %Y %H:%M:%S %z")) + "\n")
+    shown = printed(capsys, "info", file)
+    assert "40 rows, 1 column\n" in shown and "event time: times in order" in shown
+    assert 'df["all"] = "all" in pandas makes a key' in shown
+
+
+@pytest.mark.parametrize("command", ["sessionize", "report", "suggest"])
+def test_a_missing_key_is_told_with_the_way(command: str, tmp_path: Path, capsys: Capture) -> None:
+    file = write_clicks(tmp_path, CLICKS)
+    assert 'df["all"] = "all" in pandas makes a key' in refused(capsys, command, file, "--at", "at")
+
+
+@pytest.mark.parametrize(("last", "rows", "said"), [
+    ("7|b|c|d", 3, "takes the rest of it as the last field"), ('7|b|"c\n8|"d|e"|f|g', 2, "a quote in it is not closed"),
+])  # fmt: skip
+def test_a_line_with_more_fields_is_told_with_the_line_of_pandas(
+    last: str, rows: int, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """A log with its separator in the last field, or one line cut off: "check that it is complete"."""
+    (file := tmp_path / "health.log").write_text(f"5|a|b\n6|b|c\n{last}\n")
+    shown = refused(capsys, "info", file)
+    assert "line 3 has more fields than the first" in shown and said in shown
+    found = re.search(r"df = pandas\.read_csv\(.*\)(?= (takes|leaves))", shown)
+    assert found is not None
+    with pytest.warns() if rows == 2 else nullcontext():
+        assert len(eval(found[0].removeprefix("df = "), {"pandas": pd})) == rows  # noqa: S307
