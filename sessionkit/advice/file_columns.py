@@ -237,8 +237,8 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 def _is_reading(column: pa.ChunkedArray) -> bool:
     """True if whole numbers go up and down by little, as what one device measures does, and not round after round."""
-    found = numpy_array(pc.drop_null(column).cast(pa.int64())).astype(np.float64)
-    steps = np.diff(found)
+    found = numpy_array(pc.drop_null(column).cast(pa.int64(), safe=False))
+    steps = np.diff(found.astype(np.float64))
     moved = steps[steps != 0]
     if len(moved) < max(_FEWEST_READINGS, len(steps) / 4):
         return False

@@ -245,14 +245,14 @@ def _day(number: float, unit: str) -> dt.date:
 
 def are_clocks(column: pa.ChunkedArray) -> bool:
     """True if whole numbers are hours, minutes and seconds, as 93015 is half past nine."""
-    found = numpy_array(pc.drop_null(column).cast(pa.int64()))
+    found = numpy_array(pc.drop_null(column).cast(pa.int64(), safe=False))
     parts = (found >= 0) & (found < 240_000) & (found % 100 < 60) & (found // 100 % 100 < 60)
     return bool(parts.all()) and int(found.max(initial=0)) > 2_359
 
 
 def are_short_days(column: pa.ChunkedArray) -> bool:
     """True if whole numbers are year, month and day in two digits each, as 81109 is the ninth of November 2008."""
-    found = numpy_array(pc.drop_null(column).cast(pa.int64()))
+    found = numpy_array(pc.drop_null(column).cast(pa.int64(), safe=False))
     month, day = found // 100 % 100, found % 100
     parts = (found > 9_999) & (found < 1_000_000) & (month > 0) & (month < 13) & (day > 0) & (day < 32)
     return bool(len(found) and parts.all())

@@ -53,6 +53,7 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"glucose": [100 + abs(n % 40 - 20) for n in range(60)], "isig": ["1.5", "2.25", "-"] * 20}, None),
         ({"house": [*range(20)] * 3}, "house"),  # round after round
         ({"order": [n // 3 + n % 2 for n in range(60)]}, "order"),  # several at a time
+        ({"date": pa.array([2**64 - 1 - n % 7 for n in range(60)], pa.uint64())}, "date"),
         ({"session.reuses": [n // 3 for n in range(60)], "pid": [7, 8] * 30}, "pid"),
         ({"rate_plan": [1, 2] * 30, "bytes": [7, 8, 9] * 20}, "rate_plan"),
     ],
