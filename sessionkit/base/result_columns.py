@@ -136,4 +136,6 @@ def timestamps(column: pa.Array | pa.ChunkedArray, name: str, timezone: str) -> 
     latest = pc.max(leaves).as_py()
     if latest is not None and latest > last:
         raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", UNLESS_SO_LATE))
+    if name == "stream_time":  # -1 before any was known
+        column = pc.if_else(pc.less(column, 0), None, column)
     return column.cast(kind)

@@ -214,7 +214,8 @@ def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
     ms = column(name)
     what = f"{shown} has a time after the year 9999"
     refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), UNLESS_SO_LATE)
-    return F.when(ms > last_shown_ms(timezone), refused).otherwise(F.timestamp_millis(ms)).alias(shown)
+    is_known = ms >= 0 if shown == "stream_time" else F.lit(True)  # -1 before any was known
+    return F.when(ms > last_shown_ms(timezone), refused).when(is_known, F.timestamp_millis(ms)).alias(shown)
 
 
 def raised(kind: str, what: str, got: Column, want: str) -> Column:

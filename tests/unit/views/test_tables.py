@@ -144,6 +144,16 @@ def test_dropped_records() -> None:
     assert [None if pd.isna(ms) else int(ms) for ms in dropped["missing_grace_ms"]] == [None, None, 85]
 
 
+def test_a_stream_time_before_any_is_missing() -> None:
+    """It was a millisecond before 1970."""
+    grouped = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop")
+    data = pd.DataFrame({"user": [None, "a", "b"], "at": [11, -5, 99]})
+    plan = grouped.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace_ms=0)).count()
+    dropped = plan.run(data, frame="arrow").dropped().to_pylist()
+    assert [row["stream_time"] for row in dropped] == [None, None]
+    assert dropped[1]["timestamp"].timestamp() == -0.005  # as it came
+
+
 def test_kafka_s_rules_forward_what_the_store_then_refuses() -> None:
     data = stream(("a", 10), ("b", 15), ("a", 10))  # 10 = 15 - 5: accepted, and at once expired
     run = run_deployed(plan().aggregate(n=sk.count()), data)
