@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import as_arrow, texts
+from sessionkit.base.arrays import arrow_array, as_arrow, numpy_array, texts
 from sessionkit.base.moments import zone_of
 from sessionkit.errors import NumberOverflow, UnsupportedData, errors_as, problem
 
@@ -137,5 +137,6 @@ def timestamps(column: pa.Array | pa.ChunkedArray, name: str, timezone: str) -> 
     if latest is not None and latest > last:
         raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", UNLESS_SO_LATE))
     if name == "stream_time":  # -1 before any was known
-        column = pc.if_else(pc.less(column, 0), None, column)
+        times_ms = numpy_array(column)
+        column = arrow_array(times_ms, times_ms < 0)
     return column.cast(kind)
