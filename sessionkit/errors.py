@@ -175,3 +175,7 @@ class SparkUnavailable(SessionkitError, RuntimeError):
 
 class WidgetsUnavailable(SessionkitError, ImportError):
     """The packages that widgets are made of are not installed."""
+
+
+class PicturesUnavailable(SessionkitError, RuntimeError):
+    """Kaleido, or the browser by which it makes pictures of charts, is not on this machine."""

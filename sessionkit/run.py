@@ -21,7 +21,7 @@ from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
 from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
 from sessionkit.records.keys import list_of_keys
-from sessionkit.records.order import order_remarks
+from sessionkit.records.order import Cause, order_causes
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.windows.contract import WindowKind, do_overlap
@@ -625,6 +625,33 @@ class Run(Generic[Frame]):
         write_whole(place, lambda aside: aside.write_text(text, encoding="utf-8"))
         return place
 
+    @called_as('run.write_png("card.png")')
+    def write_png(self, path: str | Path, *, title: str | None = None, theme: Theme | None = None) -> Path:
+        """Writes a picture of 1,200 x 630 pixels for a chat or a slide: the finding, its numbers, the run over time.
+
+        The finding says how much was dropped, why if a cause is found, and what would keep it. Needs the package
+        kaleido, and Chrome or Chromium. An existing file is replaced.
+
+        Args:
+            path: the file, whose name ends in .png.
+            title: above the finding; without it, the key columns and the windows.
+            theme: as in `plane`.
+        Returns:
+            The path.
+        Raises:
+            PicturesUnavailable: there is no kaleido, or no browser for it.
+            InvalidArgument: the path is not one of PNG, or an unknown theme.
+            WriteFailed: the folder is not there, or cannot be written to.
+        Example:
+            >>> plan.run(monday).write_png("card.png").name  # doctest: +SKIP
+            'card.png'
+        """
+        from sessionkit.views.over_time.card_figure import write_card
+
+        if Path(path).suffix.lower() != ".png":
+            raise InvalidArgument(problem("the picture is a PNG", shorten(path), 'a path such as "card.png"'))
+        return write_card(self, Path(path), title, theme)
+
     @cached_property
     def _all_lanes(self) -> Any:
         """What every picture of lanes of this run starts from."""
@@ -676,11 +703,16 @@ class Run(Generic[Frame]):
         return [*self.remarks(), *of_lives]
 
     @cached_property
-    def _late_remarks(self) -> list[str]:
+    def _late_causes(self) -> list[Cause]:
         """Why many of the records came too late, where a cause is found."""
         outcome, late = self._outcome, self._outcome.dropped.get(LATE, 0)
         before_ms = None if outcome.kept_trace is None else outcome.kept_trace.first_stream_time_ms
-        return order_remarks(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
+        return order_causes(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
+
+    @property
+    def _late_remarks(self) -> list[str]:
+        dropped, lag_ms = self._outcome.dropped.get(LATE, 0), self._windows.close_lag_ms
+        return [cause.words(cause.late if cause.is_behind else dropped, lag_ms) for cause in self._late_causes]
 
     def __repr__(self) -> str:
         return "\n".join([f"Run: {self.summary()}", *self._said])

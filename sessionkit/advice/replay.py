@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, enough_ms, show_duration
+from sessionkit.base.durations import enough_ms, show_duration, smallest_round_ms
 from sessionkit.engine.apart import Apart, latest_by_ms, sessions_apart
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
@@ -91,16 +90,6 @@ class Replay:
         return sessions_apart(outcome, windows, partial(self._latest_by_ms, windows.takes_null_values))
 
 
-ROUND_MS = (
-    0,
-    *(seconds * SECOND for seconds in (1, 2, 5, 10, 15, 30)),
-    *(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
-    *(hours * HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * DAY for days in (1, 2, 3, 7, 14, 30, 60, 90, 180)),
-    *(365 * DAY * 2**power for power in range(27)),
-)
-
-
 def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
     """The smallest of the round graces under which no record is late, found by replaying the records.
 
@@ -112,9 +101,7 @@ def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
         0
     """
     replay = data if isinstance(data, Replay) else Replay.of(plan, data)
-    steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
-    enough = bisect_left(steps, True, key=lambda ms: not replay.late(plan.with_windows(grace_ms=ms)._complete_windows))
-    return steps[min(enough, len(steps) - 1)]
+    return smallest_round_ms(lambda ms: not replay.late(plan.with_windows(grace_ms=ms)._complete_windows))
 
 
 def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int] | None = None) -> list[str]:

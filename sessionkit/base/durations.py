@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,6 +19,14 @@ INT64_MAX = 2**63 - 1
 # Half of the range: a stream time of -1 minus a gap and a grace of this size still cannot wrap.
 MAX_DURATION_MS = 2**62
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000  # in ms
+ROUND_MS = (  # lengths that a person would choose
+    0,
+    *(seconds * SECOND for seconds in (1, 2, 5, 10, 15, 30)),
+    *(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * DAY for days in (1, 2, 3, 7, 14, 30, 60, 90, 180)),
+    *(365 * DAY * 2**power for power in range(27)),
+)
 _SHOWN = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", 1))
 # How people write each unit, in any case. "M" alone is a month to some and a minute to others.
 _NAMES_OF_UNITS = (
@@ -206,6 +215,17 @@ def enough_ms(ms: int) -> int:
     """A length that is hardly longer and takes few words: whole seconds from a minute on, minutes from an hour on."""
     step_ms = next((step for least, step in ((HOUR, MINUTE), (MINUTE, SECOND)) if ms >= least), 1)
     return -(-ms // step_ms) * step_ms
+
+
+def smallest_round_ms(is_enough: Callable[[int], bool]) -> int:
+    """The smallest of the round lengths that is enough, as every longer one is, too.
+
+    Example:
+        >>> smallest_round_ms(lambda ms: ms >= 70_000)
+        120000
+    """
+    steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
+    return steps[min(bisect_left(steps, True, key=is_enough), len(steps) - 1)]
 
 
 def lacked(missing_ms: int) -> str:

@@ -106,9 +106,9 @@ def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
     return f"record {number} ({brackets})" if brackets else f"record {number}"
 
 
-def order_remarks(
+def order_causes(
     batch: RecordBatch, source: Source, lag_ms: int, dropped: int, before_ms: Longs | None = None
-) -> list[str]:
+) -> list[Cause]:
     """Why so many records were dropped as late, where a cause is found; windows close `lag_ms` after their end.
 
     `before_ms` is the stream time of each partition before the run, where a store knows it.
@@ -119,8 +119,7 @@ def order_remarks(
         causes = late_causes(batch, source, lag_ms, is_many)
     else:
         causes = [*filter(None, (before, far_behind(batch, lag_ms)))]
-    causes = [cause._replace(way="") if cause.way in batch.remarks else cause for cause in causes]
-    return [cause.words(cause.late if cause.is_behind else dropped, lag_ms) for cause in causes]
+    return [cause._replace(way="") if cause.way in batch.remarks else cause for cause in causes]
 
 
 def _read_before(batch: RecordBatch, lag_ms: int, before_ms: Longs | None) -> Cause | None:

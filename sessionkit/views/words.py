@@ -121,6 +121,12 @@ def drops_in_words(counts: Mapping[str, int]) -> str:
     return said + (f", {plural(refused, 'window')} refused" if refused else "")
 
 
+def dropped_for(dropped: Mapping[int, int]) -> str:
+    """Why records were dropped that were not late, with how many for each reason."""
+    counted = ((dropped.get(code, 0), words) for code, words in _WITHOUT_PLACE.items() if code != REPLAYED)
+    return ", ".join(f"{count:,} with {words}" for count, words in counted if count)
+
+
 def without_place(decision: Bytes) -> list[str]:
     """A note on the dropped records that a picture has no place for, if some of these decisions are of such."""
     count = int(np.isin(decision, [*_WITHOUT_PLACE]).sum())

@@ -9,7 +9,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.advice.file_columns import begins_with_a_record, file_columns
-from sessionkit.advice.replay import ROUND_MS, smallest_round_grace_ms
+from sessionkit.advice.replay import smallest_round_grace_ms
+from sessionkit.base.durations import ROUND_MS
 
 START = 1_720_000_000
 SECONDS = START + np.arange(60)

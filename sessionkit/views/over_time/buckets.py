@@ -1,0 +1,84 @@
+"""A run in equal stretches of event time: how many records, windows and drops each of them has."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sessionkit.base.arrays import Longs
+from sessionkit.base.durations import DAY, HOUR, show_duration
+from sessionkit.base.moments import clock_changes
+from sessionkit.engine.outcome import Outcome
+from sessionkit.records.time_statistics import usual_span
+from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.time_axis import ROUND_MS, WHOLE_MINUTE
+from sessionkit.views.tables import table_rows
+from sessionkit.views.words import clock, zone_named
+
+MOST = 96  # bars of a picture
+_OF_CLOCKS = tuple(ms for ms in ROUND_MS if ms < DAY)
+_MONDAY = 3 * DAY  # the first day of 1970 was a Thursday
+# calendar stretches: a numpy unit, how many of it, the letters of a time that name one, and its word
+_OF_DATES = (
+    *(("D", 1, 10, "day"), ("D", 7, 10, "week"), ("M", 1, 7, "month"), ("M", 3, 7, "quarter")),
+    *(("Y", 1, 4, "year"), ("Y", 10, 4, "ten years"), ("Y", 100, 4, "hundred years")),
+)
+
+
+class Buckets(NamedTuple):
+    """The stretches, named as a sentence names them, with what each of them has; a record counts at its own time."""
+
+    word: str  # how long one is: "hour", "10 min", "week"
+    names: list[str]
+    records: Longs
+    windows: Longs  # that begin in it
+    dropped: Longs  # records in no window, or that missed one
+    outside: int  # records far from all others, which are in none
+
+
+def buckets(outcome: Outcome) -> Buckets | None:
+    """The stretches of a run, at most `MOST` of them; None where no record has a time."""
+    trace: Trace = outcome.kept_trace
+    placed = trace.is_record & trace.batch.usable
+    times, lost = trace.batch.timestamp_ms, trace.late_for_some | ~trace.accepted
+    starts = outcome.window_columns.start_ms[table_rows(outcome)]
+    if not placed.any():
+        return None
+    both = np.concatenate([times[placed], starts])
+    first, last = usual_span(both)
+    shown = both[(both >= first) & (both <= last)]
+    word, letters, edges = _edges(int(shown.min()), int(shown.max()), trace)
+
+    def counted(of: Longs) -> Longs:
+        place = np.searchsorted(edges, of[(of >= edges[0]) & (of < edges[-1])], side="right") - 1
+        return np.bincount(place, minlength=len(edges) - 1)
+
+    at, records = clock(trace), counted(times[placed])
+    names = [WHOLE_MINUTE.sub(r"\1", at(ms)[:letters]) for ms in edges[:-1].tolist()]
+    outside = int(placed.sum()) - int(records.sum())
+    return Buckets(word, names, records, counted(starts), counted(times[placed & lost]), outside)
+
+
+def _edges(low_ms: int, high_ms: int, trace: Trace) -> tuple[str, int | None, Longs]:
+    """(word, letters of a name, where each stretch begins and the last one ends) of the shortest that are few enough.
+
+    Stretches of hours or less are equally long; those of days and more are whole in the clocks of the run's zone.
+    """
+    zone = zone_named(trace)
+    ahead_ms = int(clock_changes(zone, low_ms).local(low_ms)) - low_ms if zone else 0
+    fixed = _OF_CLOCKS if zone else (*ROUND_MS, *(ROUND_MS[-1] * 10**power for power in range(1, 12)))
+    for step in fixed:
+        first = (low_ms + ahead_ms) // step * step - ahead_ms
+        if (high_ms - first) // step < MOST:
+            word = "hour" if step == HOUR else show_duration(step)
+            return word, None, first + step * np.arange((high_ms - first) // step + 2)
+    changes = clock_changes(zone, high_ms + 2 * DAY)
+    low, high = (int(changes.local(ms)) for ms in (low_ms, high_ms))
+    for unit, count, letters, word in _OF_DATES:
+        shift = _MONDAY if count == 7 else 0
+        begin, end = (np.datetime64(ms + shift, "ms").astype(f"M8[{unit}]").astype(int) // count for ms in (low, high))
+        if end - begin < MOST or count == 100:
+            local = (np.arange(begin, end + 2) * count).astype(f"M8[{unit}]").astype("M8[ms]").astype(np.int64) - shift
+            return word, letters, changes.first_at(local)
+    raise AssertionError("the last of them is always taken")
