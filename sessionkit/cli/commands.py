@@ -17,7 +17,7 @@ from sessionkit.base.text import ONE_KEY
 from sessionkit.cli.info import info
 from sessionkit.cli.questions import audit, explain, suggest
 from sessionkit.cli.reports import demo, report, sessionize
-from sessionkit.cli.saying import say, with_options
+from sessionkit.cli.saying import TYPED, say, with_options
 from sessionkit.errors import SessionkitError, problem, shorten
 
 
@@ -69,6 +69,7 @@ def start(version: Version = False) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if it worked, 2 (and one line that says why) if it could not, 1 if --fail-if-lost says so."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    TYPED.set(shlex.join(["sessionkit", *words]))
     try:
         with without_collections(), warnings.catch_warnings():  # a command ends soon
             warnings.showwarning = lambda message, *_, **__: say(str(message))

@@ -13,7 +13,7 @@ import typer
 from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
-from sessionkit.cli.saying import say, steps, with_options
+from sessionkit.cli.saying import TYPED, say, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
@@ -106,7 +106,7 @@ def _make(spark: bool, **about: Any) -> None:
 
         count, make = STEPS_ON_SPARK, make_report_on_spark
     with steps(count, Progress()) as progress:
-        print(with_options(make(Report(**about, progress=progress))))
+        print(with_options(make(Report(**about, command=TYPED.get(), progress=progress))))
 
 
 # ---- rows

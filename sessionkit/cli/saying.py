@@ -7,7 +7,9 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
+TYPED: ContextVar[str | None] = ContextVar("the command as it was typed", default=None)
 _TYPES = re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?')
 _AS_OPTIONS = (
     (re.compile(r'sort="timestamp" in group_by_key, without offset=,'), "--sort, with --partition alone,"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +18,7 @@ from sessionkit.base.result_folders import Results
 from sessionkit.base.text import percent, plural
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.report.page import DROPS_OF_WINDOWS, Findings, page
+from sessionkit.report.parts import MOST_ATTACHED, Files, attached
 from sessionkit.report.sessions import are_sessions
 from sessionkit.report.written import write_table
 from sessionkit.run import Run
@@ -46,6 +50,7 @@ class Report:
     title: str
     data: str  # the records as code: the path of the file, or a call
     remarks: Sequence[str] = ()
+    command: str | None = None  # as it was typed
     file_format: str = "csv"  # of the tables beside the page; or "parquet"
     overwrite: bool = False  # also in a folder that has other things in it; these stay
     progress: Callable[[str], None] = field(default_factory=Progress)
@@ -84,11 +89,12 @@ def make_report(report: Report) -> str:
         run: Run = report.plan.run(report.records, frame="arrow")
         counts = run.metrics()
         remarks = list(dict.fromkeys([*report.remarks, *run._said]))
-        findings = Findings(report.title, report.plan, counts, run, report.code, files, remarks)
+        about: Any = {"code": report.code, "command": report.command, "remarks": remarks}
+        findings = Findings(report.title, report.plan, counts, run, **about)
         report.progress("writing the tables")
-        for name, table in findings.tables().items():
-            write_into(results, files[name], table)
+        beside = write_tables(results, files, findings.tables())
         report.progress("drawing the report")
+        findings = dataclasses.replace(findings, files=beside)
         write_page(results, findings)
         results.place()
     report.progress("done")
@@ -97,9 +103,18 @@ def make_report(report: Report) -> str:
     return "\n".join([*said, counted(report.plan, counts), tables, f"{opened}: open it in a browser"])
 
 
-def write_into(results: Results, name: str, table: pa.Table) -> None:
-    """Writes a table aside, to be placed with the others."""
-    results.write(name, lambda path: write_table(table, path))
+def write_tables(results: Results, files: Mapping[str, str], tables: Mapping[str, pa.Table]) -> Files:
+    """Writes tables aside, to be placed with the page; what the page holds of them."""
+    found: dict[str, tuple[str, int, bytes | None]] = {}
+
+    def write(name: str, path: Path) -> None:
+        write_table(tables[name], path)
+        size = path.stat().st_size
+        found[name] = (files[name], size, path.read_bytes() if size <= MOST_ATTACHED else None)
+
+    for name, file in files.items():
+        results.write(file, partial(write, name))
+    return attached(found)
 
 
 def write_page(results: Results, findings: Findings) -> None:

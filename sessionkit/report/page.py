@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import platform
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,15 +19,17 @@ from sessionkit.base.durations import MINUTE, grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
-from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, session_sections, table, tiles
+from sessionkit.report.over_time import calendar, over_time
+from sessionkit.report.parts import Bar, Cell, Files, Number, link, numbers, section, session_sections, table, tiles
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
+from sessionkit.views.finding import explaining, finding
 from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.words import clock, records_dropped
 from sessionkit.windows.missing_grace import missing_grace_ms
 
-TITLE_LENGTH = 120
+TITLE_LENGTH, MOST_OF_A_COMMAND = 120, 4_000
 DROPS_OF_WINDOWS = "late records count once for each window that they missed"
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 
@@ -39,7 +43,9 @@ class Findings:
     counts: dict[str, int]
     local: Run | None  # the run in this process; None where the records do not fit
     code: str | None = None  # how a person runs the plan on the same records; without it the plan alone
-    files: Mapping[str, str] = field(default_factory=dict)  # the tables beside the page, by name
+    files: Files = field(default_factory=dict)  # the tables beside the page, by name
+    command: str | None = None  # that made the page, as it was typed
+    systems: Sequence[tuple[str, str]] = ()  # what the plan ran on beside Python, and their versions
     remarks: Sequence[str] = ()  # about how the records were read
 
     @property
@@ -119,20 +125,27 @@ def page(findings: Findings) -> str:
     """The whole page."""
     title = escape_html(shorten(findings.title, TITLE_LENGTH))
     run = findings.local
-    remarks = (f"<p class='remark'>{escape_html(remark)}</p>" for remark in findings.remarks)
-    parts = [_lead(findings), *remarks, _tiles(findings)]
+    cause = explaining(run) if run is not None and not run._lives else None
+    said = "" if run is None or cause is None else run._late_remarks[run._late_causes.index(cause)]
+    others = (remark for remark in findings.remarks if remark != said)  # the finding says that one
+    remarks = (f"<p class='remark'>{escape_html(remark)}</p>" for remark in others)
+    first, *ways = map(escape_html, finding(findings.counts, run))
+    found = [f"<p class='finding'>{first}</p>", *(f"<p class='lead'>{way}</p>" for way in ways)]
+    parts = [*found, _lead(findings), *remarks, _tiles(findings)]
     if run is None:
         parts.append("<p>The records are too many to draw: filter them, or use the Parquet files.</p>")
     elif len(run.trace):
-        parts.append(session_sections(findings.sessions, findings.files))
+        parts += [over_time(run), session_sections(findings.sessions, findings.files)]
         if len(run.trace.keys):
             parts.append(pictures(run))
-        drops = [_grace_curve(findings), _drop_table(findings, run)] if len(run.trace.dropped_at) else ["<p>None.</p>"]
+        drops = [calendar(run), _grace_curve(findings), _drop_table(findings, run)]
+        drops = drops if len(run.trace.dropped_at) else ["<p>None.</p>"]
         parts += [section("Dropped records", *drops), _losers(findings, run)]
     code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
     said = "<p>The same plan runs in a notebook and on all of the data on Spark.</p>"
     beside = link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on")
     parts.append(section("The plan", said, f"<pre tabindex='0'>{escape_html(code)}</pre>", beside))
+    parts.append(_foot(findings))
     css, js = f"{read_asset('report/report.css')}{style()}", script()
     return whole_page(title, css, js, "".join(parts))
 
@@ -179,6 +192,17 @@ def _tiles(findings: Findings) -> str:
         cells.append((drops, "drops", DROPS_OF_WINDOWS))
     bad = [*(["dropped"] if dropped else []), *([counted("drops", drops)] if drops else [])]
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
+
+
+def _foot(findings: Findings) -> str:
+    """The command that made the page, and the versions of what it ran on."""
+    known = [("sessionkit", sys.modules["sessionkit"].__version__), ("Python", platform.python_version())]
+    versions = ", ".join(
+        f"{name} {version}" for name, version in [*known, ("Arrow", pa.__version__), *findings.systems]
+    )
+    command = escape_html(shorten(findings.command or "", MOST_OF_A_COMMAND))
+    made = f"<p>This command made the page:</p><pre tabindex='0'>{command}</pre>" if command else ""
+    return f"<footer>{made}<p>Made with {escape_html(versions)}.</p></footer>"
 
 
 # ---- pictures of a report, with the sliders that move them

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Any, NamedTuple
 
-import numpy as np
+import pyarrow as pa
 
-from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import DAY, MINUTE, SECOND, show_duration
 from sessionkit.base.text import escape_html, percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Bin, Group, Sessions, at_most, bins
+from sessionkit.report.standing_out import standing_out
 from sessionkit.views.words import clock, zone_named
 
 
@@ -28,6 +30,7 @@ class Number(NamedTuple):
 
 
 Cell = str | Number | Bar
+MOST_ATTACHED = 3_000_000  # bytes of all files that the page holds
 
 
 def section(title: str, *inner: str) -> str:
@@ -69,9 +72,38 @@ def tiles(cells: Iterable[tuple[str, str, str]], label: str, *, bad: Sequence[st
     return f"<section class='tiles' aria-label='{label}'>{inner}</section>"
 
 
-def link(file: str | None, words: str) -> str:
-    """A sentence with a link to a file beside the page; nothing where there is none."""
-    return f"<p class='file'><a href='{escape_html(file)}'>{words}</a></p>" if file else ""
+class Attached(NamedTuple):
+    """A file of the report, by its name and size in bytes; with its content if the page holds it."""
+
+    name: str
+    size: int
+    content: bytes | None
+
+
+Files = Mapping[str, Attached]
+
+
+def attached(files: Mapping[str, tuple[str, int, bytes | None]]) -> Files:
+    """The files by what they hold; the content of the smaller ones, as long as they are few MB together."""
+    held, room = {}, MOST_ATTACHED
+    for key, (name, size, content) in sorted(files.items(), key=lambda each: each[1][1]):
+        room -= size
+        held[key] = Attached(name, size, content if room >= 0 else None)
+    return held
+
+
+def link(file: Attached | None, words: str) -> str:
+    """A sentence with the file as a download, or with its name if it is too large for the page; nothing without one."""
+    if file is None:
+        return ""
+    size = f"{file.size / 1e6:,.1f} MB" if file.size >= 1e6 else f"{max(file.size / 1e3, 0.1):,.1f} kB"
+    name = escape_html(file.name)
+    if file.content is None:
+        why = f"the page holds files of {MOST_ATTACHED / 1e6:.0f} MB at most in all"
+        return f"<p class='file'>{words}: {name} ({size}), in the folder of the report, as {why}.</p>"
+    kind = "text/csv" if file.name.endswith(".csv") else "application/vnd.apache.parquet"
+    data = f"data:{kind};base64,{base64.b64encode(file.content).decode()}"
+    return f"<p class='file'><a download='{name}' href='{data}'>{words}</a> ({name}, {size})</p>"
 
 
 def _kind(cell: Cell) -> str:
@@ -89,12 +121,11 @@ def _cell(cell: Cell) -> str:
 # ---- the sections that show the sessions, or other windows, themselves
 
 
-SHOWN_SESSIONS = 10
 SHOWN_KEYS = 20
 
 
-def session_sections(sessions: Sessions, files: Mapping[str, str]) -> str:
-    """How long and how large the sessions are, the longest and largest, per key and per day."""
+def session_sections(sessions: Sessions, files: Files) -> str:
+    """How long and how large the sessions are, those that stand out, per key and per day."""
     if not len(sessions):
         return ""
     of_files = (_first_ones, _per_key, _per_period)
@@ -149,34 +180,45 @@ def _size_words(each: Bin) -> str:
     return f"{each.above + 1:,} to {each.up_to:,}"
 
 
-def _first_ones(sessions: Sessions, files: Mapping[str, str]) -> str:
+def _first_ones(sessions: Sessions, files: Files) -> str:
+    """The sessions that stand out, each once with all that it stands out by, and every result that was asked for."""
     at, zone = clock(sessions.trace), zone_named(sessions.trace)
-    keys, nouns, has_length = sessions.trace.keys, f"{sessions.noun}s", sessions.have_lengths
-    names = ["key", "start", "end", *(["length"] if has_length else []), "records"]
-
-    def listed(by: Longs) -> str:
-        rows: list[list[Cell]] = [
-            [
-                shorten(keys[int(sessions.key[place])].as_py()),
-                at(int(sessions.start_ms[place])),
-                at(int(sessions.end_ms[place])),
-                *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
-                *numbers(int(sessions.records[place])),
-            ]
-            for place in np.argsort(-by, kind="stable")[:SHOWN_SESSIONS].tolist()
+    keys, noun, has_length, results = sessions.trace.keys, sessions.noun, sessions.have_lengths, sessions.results
+    merges = bool(sessions.merged.any())
+    names = ["why", "key", "start", *(["length"] if has_length else []), "records"]
+    rows: list[list[Cell]] = [
+        [
+            ", ".join(reasons),
+            shorten(keys[int(sessions.key[place])].as_py()),
+            at(int(sessions.start_ms[place])),
+            *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
+            *numbers(int(sessions.records[place]), *([int(sessions.merged[place])] if merges else [])),
+            *(_value(column[place]) for column in results.values()),
         ]
-        return table(names, rows)
-
+        for place, reasons in standing_out(sessions).items()
+    ]
     return section(
-        f"The {'longest and the ' if has_length else ''}largest {nouns}",
+        f"{noun.capitalize()}s that stand out",
         f"<p>Times are in {zone}.</p>" if zone else "",
-        f"<h3>The longest</h3>{listed(sessions.length_ms)}<h3>The largest</h3>" if has_length else "",
-        listed(sessions.records),
-        link(files.get(nouns), f"All {plural(len(sessions), sessions.noun)} as a file"),
+        "<div class='reasons'>"
+        + table([*names, *(["merges"] if merges else []), *(shorten(name) for name in results)], rows)
+        + "</div>",
+        link(files.get(f"{noun}s"), f"All {plural(len(sessions), noun)} as a file"),
     )
 
 
-def _per_key(sessions: Sessions, files: Mapping[str, str]) -> str:
+def _value(value: Any) -> Cell:
+    """A result as a cell."""
+    value = value.as_py() if isinstance(value, pa.Scalar) else value
+    if value is None:
+        return "–"
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        is_small = 0 < abs(value) < 0.1
+        return Number(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if is_small else f"{value:,.2f}")
+    return shorten(value)
+
+
+def _per_key(sessions: Sessions, files: Files) -> str:
     group, keys = sessions.by_key, sessions.trace.keys
     shown = min(SHOWN_KEYS, len(group.code))
     most = f"The {shown} keys with the most {sessions.noun}s, of {len(group.code):,}."
@@ -210,7 +252,7 @@ def _lengths(group: Group, row: int) -> list[Cell]:
     return [Number(show_length(length) if group.sessions[row] else "") for length in lengths]
 
 
-def _per_period(sessions: Sessions, files: Mapping[str, str]) -> str:
+def _per_period(sessions: Sessions, files: Files) -> str:
     word, names, group = sessions.by_period
     days, _ = sessions.by_day
     timezone, noun = sessions.trace.batch.timezone, sessions.noun

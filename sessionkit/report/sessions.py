@@ -97,6 +97,18 @@ class Sessions:
     def records(self) -> Longs:
         return self.trace.sizes[self._rows]
 
+    @cached_property
+    def merged(self) -> Longs:
+        """How many other sessions each of them took in; none of other windows."""
+        root = np.bincount(self.trace.ended_in, minlength=len(self.trace.window_columns.key))
+        return root[self._rows] - 1
+
+    @cached_property
+    def results(self) -> dict[str, tables.Column]:
+        """The results that were asked for, by name, without a count, which is that of the records."""
+        asked = [name for name, each in self.run.plan._aggregations if each.built_in != "count"]
+        return {name: self.run._table[name] for name in asked}
+
     def __len__(self) -> int:
         return len(self._rows)
 

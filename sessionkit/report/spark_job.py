@@ -17,7 +17,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
-from sessionkit.report.job import Report, counted, write_into, write_page
+from sessionkit.report.job import Report, counted, write_page, write_tables
 from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -111,7 +111,7 @@ def _run(report: Report, plan: Plan, records: Path | pa.Table, schema: pa.Schema
             frame = spark.read.parquet(str(records)) if isinstance(records, Path) else spark.createDataFrame(records)
             run = plan.run(frame)
             _write(results, "table", run.table, progress)
-            drawn = aside.submit(_draw, report, run, results)  # mostly Python, the writing mostly Java
+            drawn = aside.submit(_draw, report, run, results, spark.version)  # mostly Python, the writing mostly Java
             _write(results, "changelog", run.changelog, progress)
             _write(results, "trace/records", run.trace.records, progress)
             _write(results, "trace/windows", run.trace.windows, progress)
@@ -130,19 +130,18 @@ def _write(results: Results, name: str, view: Callable[[], DataFrame], progress:
         results.write(name, lambda path: save(view(), path))
 
 
-def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
+def _draw(report: Report, run: SparkRun, results: Results, version: str) -> dict[str, int]:
     """Writes the page and, where the records fit into this process, its tables; the counts that it shows."""
     report.progress("counting")
     counts = run.metrics()
     report.progress("drawing the report")
     local = attempted(run.local, but=InvalidData)
-    files = _files(report)
-    beside = files if local is not None else {}
-    findings = Findings(report.title, report.plan, counts, local, report.code, beside, report.remarks)
+    about: Any = {"code": report.code, "command": report.command, "remarks": report.remarks}
+    about["systems"] = [("Spark", version)]
+    findings = Findings(report.title, report.plan, counts, local, **about)
     if local is not None:
-        tables = findings.tables()
-        for name, file in files.items():
-            write_into(results, file, tables[name])
+        beside = write_tables(results, _files(report), findings.tables())
+        findings = dataclasses.replace(findings, files=beside)
     write_page(results, findings)
     return counts
 

@@ -165,9 +165,9 @@ def test_rows_that_mostly_step_back_are_remarked_in_the_report(tmp_path: Path, c
     rows = "".join(f"ada,{1_720_000_000 - 3_600 * hour}\n" for hour in range(100))
     file, out = write_clicks(tmp_path, f"user,at\n{rows}"), tmp_path / "out"
     shown = printed(capsys, "report", file, *COLUMNS, *GAP, "--unit", "s", "--out", out)
-    said = "because the newest row stands first."
-    assert f"{said} --sort sorts the rows by time." in shown
-    assert said in (out / "report.html").read_text(encoding="utf-8")
+    said = "because the newest row stands first"
+    assert f"{said}. --sort sorts the rows by time." in shown
+    assert f"{said}; sorted by time, none is." in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("text", "telling"), [

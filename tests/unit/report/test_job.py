@@ -1,8 +1,10 @@
 """The report as a folder, made in this process: its tables, its plan as code, and what a failure leaves."""
 
+import base64
 import html
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,12 @@ def test_the_tables_lie_beside_the_page(tmp_path: Path, capsys: pytest.CaptureFi
     assert read("dropped")["missing_grace_ms"].tolist() == run.dropped()["missing_grace_ms"].to_pylist()
     assert read("keys")["dropped"].tolist() == [0, 1]
     assert read("days")["day"].tolist() == ["2024-07-01"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    data = dict(re.findall(r"<a download='([^']+)' href='data:[a-z./-]+;base64,([^']+)'>", page))
+    assert {name: base64.b64decode(text) for name, text in data.items()} == {
+        f"{name}.{kind}": (out / f"{name}.{kind}").read_bytes() for name in TABLES
+    }
+    assert f"report {file} --by user" in html.unescape(page.partition("<footer>")[2])
     assert shown.splitlines()[-3:] == [
         "5 records, 3 sessions (1 still open), 0 merges, 1 dropped (20%)",
         ", ".join(f"{out / name}.{kind}" for name in ("sessions", "keys", "days", "dropped", "changelog")),

@@ -1,5 +1,10 @@
 """The sessions of a report in numbers: those of the table of the run, for any shape of data."""
 
+import base64
+import html
+import platform
+import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +14,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.durations import lacked, show_duration
 from sessionkit.report.page import Findings, page
+from sessionkit.report.parts import attached
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Sessions, at_most, bins
+from sessionkit.report.standing_out import standing_out
 from tests.kinds import flights_by_route
 
 MINUTE = 60_000
@@ -152,7 +159,7 @@ def test_the_page_shows_drops_of_windows(windowed: sk.Run, monkeypatch: pytest.M
 
 # ---- the page
 
-SECTIONS = ["The sessions", "The longest and the largest sessions", "Per key"]
+SECTIONS = ["The sessions", "Sessions that stand out", "Per key"]
 
 
 def told(run: sk.Run, **more: Any) -> str:
@@ -178,12 +185,96 @@ def test_a_run_without_sessions_has_no_empty_sections() -> None:
         assert "figure" not in text and "<tbody></tbody>" not in text
 
 
-def test_the_tables_of_the_page_are_linked() -> None:
+NAMES = ("sessions", "keys", "days", "dropped", "changelog")
+
+
+def test_the_tables_of_the_page_are_in_it() -> None:
+    """They were links to files beside it, which a page that is mailed alone has not."""
     run = run_of(shapes()["late rows"])
-    files = {name: f"{name}.csv" for name in ("sessions", "keys", "days", "dropped", "changelog")}
-    text = told(run, files=files)
-    assert [file for file in files.values() if f"<a href='{file}'>" not in text] == []
-    assert "<a " not in told(run)
+    content = {name: f"{name}\n1\n".encode() for name in NAMES}
+    held = attached({name: (f"{name}.csv", len(each), each) for name, each in content.items()})
+    text = told(run, files=held)
+    links = re.findall(r"<a download='(\w+)\.csv' href='data:text/csv;base64,([^']*)'>", text)
+    assert {name: base64.b64decode(data) for name, data in links} == content
+    assert text.count("<a ") == len(NAMES) and "<a " not in told(run)
+
+
+def test_files_that_are_too_large_are_named_with_their_size_and_why() -> None:
+    sizes = dict(zip(NAMES, (1_000, 12_300_000, 2_000_000, 1_500_000, 90), strict=True))
+    held = attached({name: (f"<{name}>.csv", size, b"1") for name, size in sizes.items()})
+    assert [name for name in NAMES if held[name].content is None] == ["keys", "days"]
+    text = told(run_of(shapes()["late rows"]), files=held)
+    said = "&lt;keys&gt;.csv (12.3 MB), in the folder of the report, as the page holds files of 3 MB at most in all."
+    assert said in text and "<keys>" not in text
+
+
+def test_each_session_that_stands_out_is_there_once_with_all_its_reasons() -> None:
+    """The ten longest sessions were one session, shown again as the one with most records."""
+    at = [*range(0, 60, 3), *range(200, 300, 25), *range(500, 520, 10), 700, 700, 900, *range(1_000, 1_700, 100)]
+    records = pd.DataFrame({"user": "ada", "at": np.array(at) * MINUTE})
+    records["paid"] = np.where(records["at"] == 900 * MINUTE, 50, 1)
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="30m", grace="5m")
+    )  # fmt: skip
+    sessions = Sessions(plan.aggregate(count=sk.count(), paid=sk.sum("paid")).run(records))
+    found = {int(sessions.start_ms[place] // MINUTE): reasons for place, reasons in standing_out(sessions).items()}
+    assert found == {
+        200: ["longest", "second most records", "third largest paid"],
+        0: ["second longest", "most records", "second largest paid"],
+        500: ["third longest", "third most records"],
+        900: ["largest paid"],
+    }
+    assert "<th scope='col' class='n'>paid</th>" in told(sessions.run)
+
+
+def test_windows_that_overlap_do_not_stand_out_beside_each_other() -> None:
+    at = np.concatenate([np.arange(0, 3_000, 50), np.arange(100_000, 102_000, 50), [200_000]])
+    plan = sk.group_by_key("user", timestamp="at", unit="ms")
+    run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=2_000, grace_ms=0)).count().run(
+        pd.DataFrame({"user": "ada", "at": at})
+    )  # fmt: skip
+    windows = Sessions(run)
+    spans = sorted((windows.start_ms[place], windows.end_ms[place]) for place in standing_out(windows))
+    assert spans and all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_one_session_and_sessions_that_are_alike_have_a_row() -> None:
+    assert standing_out(Sessions(run_of(shapes()["one row"]))) == {0: ["the only one"]}
+    assert standing_out(Sessions(run_of(shapes()["toy times"]))) == {0: ["as all others"]}
+
+
+def test_the_page_begins_with_the_finding_and_says_its_cause_once() -> None:
+    at = 1_720_000_000_000 + np.arange(2_000) * MINUTE
+    at[900] += DAY
+    run = run_of(pd.DataFrame({"user": np.arange(2_000) % 7, "at": at}))
+    text = told(run, remarks=run.remarks())
+    assert text.index("<p class='finding'>") < text.index("<p class='lead'>") and "<p class='remark'>" not in text
+    assert text.count("lies 1 d ahead of those around it") == 1
+    plain = told(run_of(shapes()["late rows"]), remarks=["types were guessed"])
+    assert "<p class='remark'>types were guessed</p>" in plain
+
+
+def test_the_pictures_over_time_say_what_the_trace_has() -> None:
+    run = run_of(shapes()["late rows"], timezone="Asia/Kathmandu")
+    titles = re.findall(
+        r"<rect class='hit'[^>]*><title>[^<]*: ([\d,]+) (\w+?)s?( dropped| that begin)?</title>", told(run)
+    )
+    sums = {
+        kind: sum(int(number.replace(",", "")) for number, one, more in titles if (one, more) == kind)
+        for kind in {(one, more) for _, one, more in titles}
+    }
+    lost = run.metrics()["records-dropped"]
+    assert sums == {("record", ""): 2_000, ("session", " that begin"): len(run.table()), ("record", " dropped"): lost}
+    cells = re.findall(r"<rect class='drop d\d'[^>]*><title>[^<]*: ([\d,]+) of", told(run))
+    assert sum(map(int, cells)) == lost
+    assert "calendar" not in told(run_of(shapes()["one key"])) and "Over time" not in told(run_of(shapes()["one row"]))
+
+
+def test_the_foot_has_the_command_and_the_versions() -> None:
+    text = told(run_of(shapes()["one row"]), command="sessionkit report '<b>.csv'", systems=[("Spark", "<4>")])
+    foot = html.unescape(text.partition("<footer>")[2])
+    assert "sessionkit report '<b>.csv'</pre>" in foot and "<b>" not in text.partition("<footer>")[2]
+    assert f"sessionkit {sk.__version__}, Python {platform.python_version()}, Arrow " in foot and "Spark <4>" in foot
 
 
 def test_the_numbers_of_the_flights_are_known() -> None:
