@@ -99,8 +99,9 @@ def link(file: Attached | None, words: str) -> str:
     size = f"{file.size / 1e6:,.1f} MB" if file.size >= 1e6 else f"{max(file.size / 1e3, 0.1):,.1f} kB"
     name = escape_html(file.name)
     if file.content is None:
-        why = f"the page holds files of {MOST_ATTACHED / 1e6:.0f} MB at most in all"
-        return f"<p class='file'>{words}: {name} ({size}), in the folder of the report, as {why}.</p>"
+        most = f"which holds files of {MOST_ATTACHED / 1e6:.0f} MB at most in all"
+        said = f"{name} ({size}) is not in this page, {most}: it is in the folder of the report."
+        return f"<p class='file'>{words}. {said}</p>"
     kind = "text/csv" if file.name.endswith(".csv") else "application/vnd.apache.parquet"
     data = f"data:{kind};base64,{base64.b64encode(file.content).decode()}"
     return f"<p class='file'><a download='{name}' href='{data}'>{words}</a> ({name}, {size})</p>"
@@ -185,24 +186,23 @@ def _first_ones(sessions: Sessions, files: Files) -> str:
     at, zone = clock(sessions.trace), zone_named(sessions.trace)
     keys, noun, has_length, results = sessions.trace.keys, sessions.noun, sessions.have_lengths, sessions.results
     merges = bool(sessions.merged.any())
-    names = ["why", "key", "start", *(["length"] if has_length else []), "records"]
     rows: list[list[Cell]] = [
         [
             ", ".join(reasons),
             shorten(keys[int(sessions.key[place])].as_py()),
-            at(int(sessions.start_ms[place])),
+            *numbers(int(sessions.records[place])),
             *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
-            *numbers(int(sessions.records[place]), *([int(sessions.merged[place])] if merges else [])),
+            *(numbers(int(sessions.merged[place])) if merges else []),
             *(_value(column[place]) for column in results.values()),
+            at(int(sessions.start_ms[place])),
         ]
         for place, reasons in standing_out(sessions).items()
     ]
+    numbered = ["records", *(["length"] if has_length else []), *(["merges"] if merges else []), *map(shorten, results)]
     return section(
         f"{noun.capitalize()}s that stand out",
         f"<p>Times are in {zone}.</p>" if zone else "",
-        "<div class='reasons'>"
-        + table([*names, *(["merges"] if merges else []), *(shorten(name) for name in results)], rows)
-        + "</div>",
+        f"<div class='reasons'>{table(['why', 'key', *numbered, 'start'], rows)}</div>",
         link(files.get(f"{noun}s"), f"All {plural(len(sessions), noun)} as a file"),
     )
 
@@ -212,9 +212,10 @@ def _value(value: Any) -> Cell:
     value = value.as_py() if isinstance(value, pa.Scalar) else value
     if value is None:
         return "–"
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        is_small = 0 < abs(value) < 0.1
-        return Number(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if is_small else f"{value:,.2f}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Number(f"{value:,}")
+    if isinstance(value, float | Decimal):
+        return Number(f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}")
     return shorten(value)
 
 

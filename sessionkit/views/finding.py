@@ -82,9 +82,8 @@ def _kept_by_grace(run: Run, missed: int) -> list[str]:
     instead = f" instead of {show_duration(now_ms)}"
     if most_ms in (0, all_ms):
         return [f"a grace of {show_duration(all_ms)}{instead} keeps them all"]
-    return [
-        f"a grace of {show_duration(most_ms)}{instead} keeps nine in ten of them, one of {show_duration(all_ms)} all"
-    ]
+    most, every = show_duration(most_ms), show_duration(all_ms)
+    return [f"a grace of {most}{instead} keeps nine in ten of them, and one of {every} all"]
 
 
 def _can_replay(run: Run) -> bool:
@@ -98,8 +97,8 @@ def _can_replay(run: Run) -> bool:
 def _missed(run: Run, grace_ms: int, batch: RecordBatch | None = None) -> int:
     """How many times a record would come too late for a window under this grace."""
     windows = run.plan.with_windows(grace_ms=grace_ms)._complete_windows
-    limits = {"retention_ms": windows.retention_ms(None), "keep_trace": False}
-    return run_kernel(windows, {}, run._outcome.batch if batch is None else batch, **limits).missed_count
+    batch, retention_ms = run._outcome.batch if batch is None else batch, windows.retention_ms(None)
+    return run_kernel(windows, {}, batch, retention_ms=retention_ms, keep_trace=False).missed_count
 
 
 def _singles(run: Run) -> list[str]:

@@ -52,10 +52,10 @@ def card_figure(run: Run, title: str | None, theme: Theme | None) -> go.Figure:
     lines = lines or [*flow([sentence], room / BOLD, 21)[:5], "…"]
     _write(figure, EDGE, 72, f"<b>{'<br>'.join(lines)}</b>", size, colours.ink)
     dropped, noun = records_dropped(counts), f"{run._windows.noun}s"
-    numbers = [(counts["process-total"], "records", colours.ink), (counts.get("windows"), noun, colours.ink)]
-    numbers.append((counts.get("windows-merged") or None, "merges", colours.ink))
+    known = (("process-total", "records"), ("windows", noun), ("windows-merged", "merges"))
+    numbers = [(counts[each], name, colours.ink) for each, name in known if counts.get(each) or each == "process-total"]
     numbers.append((dropped, "dropped", colours.drop if dropped else colours.ink))
-    for place, (number, name, colour) in enumerate(each for each in numbers if each[0] is not None):
+    for place, (number, name, colour) in enumerate(numbers):
         _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS, f"<b>{number:,}</b>", 40, colour)
         _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS + 50, counted(name, number), 20, colours.mute)
     _add_bars(figure, run, colours)

@@ -204,7 +204,7 @@ def test_files_that_are_too_large_are_named_with_their_size_and_why() -> None:
     held = attached({name: (f"<{name}>.csv", size, b"1") for name, size in sizes.items()})
     assert [name for name in NAMES if held[name].content is None] == ["keys", "days"]
     text = told(run_of(shapes()["late rows"]), files=held)
-    said = "&lt;keys&gt;.csv (12.3 MB), in the folder of the report, as the page holds files of 3 MB at most in all."
+    said = "&lt;keys&gt;.csv (12.3 MB) is not in this page, which holds files of 3 MB at most in all: it is"
     assert said in text and "<keys>" not in text
 
 

@@ -76,7 +76,7 @@ def test_late_records_without_a_cause_are_kept_by_a_grace_that_is_said() -> None
     at[2_000] -= 2 * DAY
     for windows in (SESSIONS, sk.TimeWindows(size="30m", advance="10m", grace="5m")):
         run = run_of(at, KEYS, windows)
-        assert "a grace of 6 h instead of 5 min keeps nine in ten of them, one of 2 d all" in found(run)
+        assert "a grace of 6 h instead of 5 min keeps nine in ten of them, and one of 2 d all" in found(run)
         kept = run_of(at, KEYS, run.plan.with_windows(grace="2d").windows)
         assert kept.metrics()["dropped-late"] == 0
 
