@@ -215,7 +215,7 @@ def _value(value: Any) -> Cell:
     if isinstance(value, int) and not isinstance(value, bool):
         return Number(f"{value:,}")
     if isinstance(value, float | Decimal):
-        return Number(f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}")
+        return Number(f"{value:.3g}" if 0 < abs(float(value)) < 0.1 else f"{value:,.2f}")
     return shorten(value)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.report.page import Findings, page
+from sessionkit.report.parts import Attached
 from tests.hostile.watched import watching
 from tests.optional import Browser
 
@@ -44,7 +45,9 @@ def report(texts: list[str]) -> str:
     )
     run = plan.run(records)
     assert run.metrics()["dropped-records-total"] and run.metrics()["windows-merged"]
-    return page(Findings(title=texts[2], plan=plan, counts=run.metrics(), local=run))
+    files = {"sessions": Attached(texts[5], 3, b"abc"), "keys": Attached(texts[0], 10**7, None)}
+    about: Any = {"command": texts[1], "systems": [("Spark", texts[9])], "remarks": [texts[10]], "files": files}
+    return page(Findings(title=texts[2], plan=plan, counts=run.metrics(), local=run, **about))
 
 
 class Parts(HTMLParser):
@@ -127,7 +130,7 @@ def carried_by(text: str) -> Any:
 
 
 def test_the_page_has_no_part_that_a_clean_one_has_not(hostile: str, clean: str) -> None:
-    free = ("aria-label",)  # it names a key
+    free = ("aria-label", "download")  # they name a key, and a file
     theirs, ours = Parts(hostile, free), Parts(clean, free)
     assert theirs.elements == ours.elements
     assert (theirs.ends, theirs.other) == (ours.ends, ours.other)
