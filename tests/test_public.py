@@ -193,9 +193,12 @@ def test_examples_run(
     assert not result.failed, "".join(said)
 
 
-def test_only_examples_that_need_spark_are_left_out() -> None:
+ELSEWHERE = {"sessionkit.plan.Plan.stream", "sessionkit.run.Run.write_png"}  # Spark, and a browser
+
+
+def test_only_examples_that_need_spark_or_a_browser_are_left_out() -> None:
     left_out = {test.name for test in EXAMPLES for step in test.examples if step.options.get(doctest.SKIP)}
-    assert {name.split(".")[1] for name in left_out - {"sessionkit.plan.Plan.stream"}} <= {"spark", "widgets"}
+    assert {name.split(".")[1] for name in left_out - ELSEWHERE} <= {"spark", "widgets"}
     assert len(EXAMPLES) >= 35
 
 

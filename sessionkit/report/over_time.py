@@ -25,8 +25,7 @@ def over_time(run: Run) -> str:
         return ""
     rows = [(found.records, "record", "", ""), (found.windows, run._windows.noun, " that begin", "")]
     if found.dropped.any():
-        lost = DropCalendar(run.trace, run._windows)._verb
-        rows.append((found.dropped, "record", f"{' ' if lost == 'dropped' else ' that '}{lost}", " bad"))
+        rows.append((found.dropped, "record", _lost(DropCalendar(run.trace, run._windows)), " bad"))
     word = f"one {found.word}" if found.word.isalpha() else found.word
     bars = [_bars(counts, found.names, one, more, word, kind) for counts, one, more, kind in rows]
     middle = found.names[len(found.names) // 2] if len(found.names) > 4 else ""
@@ -93,8 +92,13 @@ def calendar(run: Run) -> str:
     return (
         f"<h3>When</h3><p>{words}</p><div class='wide' tabindex='0'><svg class='calendar' role='img' "
         f"aria-label='{words}' width='{across}' height='{down}'>{''.join(drawn)}</svg></div>"
-        f"<p class='legend'>Records {escape_html(drops._verb)} in one {cells.unit}: {legend}{none}</p>"
+        f"<p class='legend'>Records{_lost(drops)} in one {cells.unit}: {legend}{none}</p>"
     )
+
+
+def _lost(drops: DropCalendar) -> str:
+    """What the records did that are counted as lost, behind "records"."""
+    return " dropped" if drops._verb == "dropped" else f" that {drops._verb}"
 
 
 def _tops(most: int) -> list[int]:

@@ -13,6 +13,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.errors import SessionkitError
+from sessionkit.views.over_time.card_figure import card_figure
 from sessionkit.windows import WindowKind
 from tests.contract.kinds import EXAMPLES, plan_over, records, rows_of
 
@@ -51,7 +52,8 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "lanes": lambda: run.lanes().to_json(),
         "lanes of a part": lambda: run.lanes(most=2, sort="drops", **times).to_json(),
         "drop_calendar": run.drop_calendar, "partition_times": run.partition_times,
-        "write_html": lambda: run.write_html(folder / "page.html"), "all_lanes": lambda: run._all_lanes,
+        "write_html": lambda: run.write_html(folder / "page.html"),
+        "write_png": lambda: card_figure(run, None, None).to_json(), "all_lanes": lambda: run._all_lanes,
         "most_eventful_key": run.most_eventful_key, "remarks": run.remarks, "late_remarks": lambda: run._late_remarks,
         "shown": run._repr_html_, "trace": lambda: (trace.check(), trace.records(), trace.windows()),
     }  # fmt: skip
