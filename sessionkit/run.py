@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.suppression.stage import Suppressor
     from sessionkit.trace.trace import Trace
+    from sessionkit.views.clock.clock import Clock
     from sessionkit.views.comparison.comparison import Comparison
     from sessionkit.views.drawing.palettes import Figure, Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
@@ -559,6 +560,21 @@ class Run(Generic[Frame]):
         from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
 
         return DropCalendar(self.trace, self._windows)
+
+    def clock(self) -> Clock[Frame]:
+        """Which records moved stream time, ranked by how many others came too late because of each.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+            InvalidArgument: the run is of some keys.
+        Example:
+            >>> print(waves.run(flights).clock().words()[0])
+            955 of 28,491 records (3.35%) were dropped as late.
+        """
+        from sessionkit.views.clock.clock import Clock
+
+        self.trace.check_all_keys("clock")
+        return Clock(self.trace, self._windows)
 
     def partition_times(self) -> PartitionTimes[Frame]:
         """How far the stream time of each partition is behind the newest one, and which partitions stand still.

@@ -34,7 +34,7 @@ _TAKEN_FOR_KEYS = frozenset(
         *("closed_by", "lateness_ms", "close_time_ms", "close_time", "record"),
         *("delay_ms", "waited_ms", "records", "late", "share", "merges"),
         *("start", "end", "before_count", "after_count", "before_bounds", "after_bounds"),
-        *("verdict", "sent_count"),
+        *("verdict", "sent_count", "moved_ms"),
         *("earlier_start", "earlier_end", "later_start", "later_end"),
     }
 )

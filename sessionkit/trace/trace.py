@@ -128,6 +128,15 @@ class Trace:
         return self.batch.stream_times_ms(self.first_stream_time_ms.copy())
 
     @cached_property
+    def stream_time_before_ms(self) -> Longs:
+        """Stream time of the record's partition before the record was seen; -1 if there was none."""
+        first, rows = self._by_partition
+        before, begins = np.empty(len(self), np.int64), np.diff(first) > 0
+        before[rows[1:]] = self.stream_time_ms[rows[:-1]]
+        before[rows[first[:-1][begins]]] = self.first_stream_time_ms[begins]
+        return before
+
+    @cached_property
     def last_stream_time_ms(self) -> Longs:
         """Stream time of each partition after the last record."""
         last = self.first_stream_time_ms.copy()
@@ -274,6 +283,13 @@ class Trace:
         last_open_ms = last_ms + np.minimum(self.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
         first, rows = self._by_partition
         return first_passing(first, rows, self.stream_time_ms[rows], partition, last_open_ms, len(self))
+
+    def moved_by(self, at: Rows) -> Longs:
+        """The record that had moved stream time to where each of these met it; -1 where an earlier run had."""
+        (first, rows), partition = self._by_partition, self.batch.partition[at]
+        before_ms = self.stream_time_ms[at] - 1
+        movers = first_passing(first, rows, self.stream_time_ms[rows], partition, before_ms, -1)
+        return np.where(self.first_stream_time_ms[partition] > before_ms, -1, movers)
 
     @cached_property
     def _by_partition(self) -> tuple[Longs, Longs]:

@@ -51,7 +51,7 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "plane with its arrivals": lambda: run.plane("ada", partition=0, playback=True).to_json(),
         "lanes": lambda: run.lanes().to_json(),
         "lanes of a part": lambda: run.lanes(most=2, sort="drops", **times).to_json(),
-        "drop_calendar": run.drop_calendar, "partition_times": run.partition_times,
+        "drop_calendar": run.drop_calendar, "clock": run.clock, "partition_times": run.partition_times,
         "write_html": lambda: run.write_html(folder / "page.html"),
         "write_png": lambda: card_figure(run, None, None).to_json(), "all_lanes": lambda: run._all_lanes,
         "most_eventful_key": run.most_eventful_key, "remarks": run.remarks, "late_remarks": lambda: run._late_remarks,

@@ -13,6 +13,7 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from sessionkit.views.clock.clock import Clock
 from sessionkit.views.comparison.comparison import Comparison
 from sessionkit.views.drawing.palettes import Options
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
@@ -36,8 +37,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     ],
     "Runs": [
         (sk.Run, "run"), (Explanation, "explanation"), (Lineage, "lineage"), (Emissions, "emissions"),
-        (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (PartitionTimes, "times"),
-        (Comparison, "comparison"),
+        (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (Clock, "clock"),
+        (PartitionTimes, "times"), (Comparison, "comparison"),
     ],
     "Deployments and audits": [
         (sk.Deployment, "deployment"),

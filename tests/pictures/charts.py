@@ -19,6 +19,11 @@ class Drawn:
         """The key with the most to see."""
         return self.run.most_eventful_key()
 
+    @property
+    def lost(self) -> int:
+        """The offset of the first record that came too late."""
+        return int(self.run.trace.batch.offset[self.run.trace.late_for_some.argmax()])
+
     def lineage(self) -> Any:
         """The session with the most merges, or the first."""
         merges = self.run.merges()
@@ -74,6 +79,8 @@ CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "latency": lambda name, theme: drawn(name).run.latency().figure(theme=theme),
     "open windows": lambda name, theme: drawn(name).run.open_windows().figure(theme=theme),
     "drop calendar": lambda name, theme: drawn(name).run.drop_calendar().figure(theme=theme),
+    "clock": lambda name, theme: drawn(name).run.clock().figure(theme=theme),
+    "chain": lambda name, theme: drawn(name).run.explain(offset=drawn(name).lost).figure(theme=theme),
     "comparison": lambda name, theme: compared(name).figure(theme=theme),
     "audit": lambda name, theme: audited(name).figure(theme=theme),
     "gap": lambda name, theme: sk.suggest_gap(drawn(name).shape.plan, drawn(name).shape.table).figure(theme=theme),

@@ -111,6 +111,13 @@ def add_note(figure: go.Figure, x: Any, y: float, text: str, colour: str, side: 
     figure.add_annotation(x=x, y=y, text=text, showarrow=False, xanchor=side, xshift=shift, font=font, **place)
 
 
+def add_row_text(figure: go.Figure, y: float, words: str, colours: Palette, letters: int) -> None:
+    """A sentence (not escaped yet) at the left edge of the plot."""
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "middle", "align": "left", "showarrow": False}
+    look = {"font": {"size": 12, "color": colours.ink}, "bgcolor": colours.background, "borderpad": 1}
+    figure.add_annotation(y=y, text=escape_label(words, letters), **place, **look)
+
+
 def row_of_buttons(
     buttons: list[dict[str, Any]], colours: Palette, y: float, side: Literal["left", "right"]
 ) -> dict[str, Any]:

@@ -9,9 +9,11 @@ import numpy as np
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, IDLE, LATE, OPENED
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.words import (
     PLAIN,
     clock,
@@ -27,9 +29,34 @@ from sessionkit.windows.missing_grace import missing_grace_ms
 
 
 class Explanation(str):
-    """A few sentences; prints as they are, and shows as a paragraph in a notebook."""
+    """A few sentences; prints as they are, and shows as a paragraph in a notebook. That of a record has a picture."""
 
-    __slots__ = ()
+    __slots__ = ("_decision",)
+    _decision: tuple[Trace, WindowKind, int] | None
+
+    def __new__(cls, text: str = "", decision: tuple[Trace, WindowKind, int] | None = None) -> Explanation:
+        explanation = super().__new__(cls, text)
+        explanation._decision = decision
+        return explanation
+
+    def figure(self, *, theme: Theme | None = None) -> Figure:
+        """The chain that led to a decision: the record, the close line, stream time, and the record that moved it.
+
+        Raises:
+            InvalidArgument: it explains a window, or a record that has no place in time.
+        Example:
+            >>> run = waves.run(flights)
+            >>> figure = run.explain(offset=int(run.dropped(missing_grace=False)["offset"][0])).figure()
+        """
+        from sessionkit.views.explain.figure import chain_figure
+
+        if self._decision is None:
+            got, want = shorten(self), "run.explain(offset=…) of a record that has a time; run.plane(key) shows windows"
+            raise InvalidArgument(problem("only the decision on a record in time has a chain", got, want))
+        return chain_figure(*self._decision, theme=theme)
+
+    def __reduce__(self) -> tuple[type[Explanation], tuple[str]]:
+        return Explanation, (str(self),)
 
     def __repr__(self) -> str:
         return str(self)
@@ -45,7 +72,8 @@ def explain_decision(trace: Trace, windows: WindowKind, index: int) -> Explanati
         return Explanation(f"{name} {PLAIN[code]}.")
     became, *more = EXPLAINED[type(trace)](trace, windows, index, at)
     said = f"{name}, event time {at(int(trace.batch.timestamp_ms[index]))}, {became}."
-    return Explanation(" ".join([said, *more, who_moved(trace, index), *in_zone(trace)]))
+    text = " ".join([said, *more, who_moved(trace, index), *in_zone(trace)])
+    return Explanation(text, (trace, windows, index))
 
 
 def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Callable[[int], str]) -> list[str]:
@@ -121,10 +149,9 @@ def who_moved(trace: Trace, index: int) -> str:
     """Which record had moved stream time to where record `index` met it."""
     batch, at = trace.batch, clock(trace)
     stream = int(trace.stream_time_ms[index])
-    if trace.first_stream_time_ms[batch.partition[index]] >= stream:
+    mover = int(trace.moved_by(np.array([index]))[0])
+    if mover < 0:
         return f"Stream time {at(stream)} was loaded from the store, from an earlier run."
-    records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
-    mover = int(records[np.searchsorted(trace.stream_time_ms[records], stream, side="left")])
     if trace.decision[mover] == IDLE:
         return (
             f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}: the partition "
