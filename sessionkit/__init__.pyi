@@ -1,6 +1,7 @@
 """What users import from here; `__init__.py` loads each name when it is first asked for."""
 
 from . import aggregations as aggregations, errors as errors, stores as stores, windows as windows
+from .advice.kinds import kinds as kinds
 from .advice.suggest import suggest_gap as suggest_gap, suggest_grace as suggest_grace
 from .advice.sweep import sweep as sweep
 from .aggregations.built_ins import (

@@ -145,9 +145,12 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
         5
     """
     plan, data = plan_and_data(plan, data, "suggest_gap")
-    batch = read_records(data, plan.source, ())
+    return gap_of(read_records(data, plan.source, ()), ", ".join(plan.source.keys))
+
+
+def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
+    """The gap that the pauses of these records speak for; `keys` are what sentences call their key columns."""
     pauses = pauses_of(batch)
-    keys = ", ".join(plan.source.keys)
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
         logs, found, height = _curve(pauses)
@@ -217,7 +220,7 @@ def _valleys(logs: Floats, height: Floats) -> list[Valley]:
         least = int(np.argmin(sure))  # the lower of its peaks is left out
         if sure[least] >= SURE:
             depths = tops / np.maximum(counts[lows], 1e-9)
-            return [Valley(_rounded(10 ** logs[at]), float(each)) for at, each in zip(lows, depths, strict=True)]
+            return [Valley(rounded(10 ** logs[at]), float(each)) for at, each in zip(lows, depths, strict=True)]
         del peaks[least + int(counts[peaks[least + 1]] < counts[peaks[least]])]
     return []
 
@@ -236,7 +239,7 @@ def _empty_valleys(pauses: Longs) -> list[Valley]:
     is_empty = (width >= EMPTY_DECADES) & (below >= many) & is_clear
     return [
         Valley(
-            _rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
+            rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
             float(min(below[at], beyond[at])),
             (int(lengths[at]), int(lengths[at + 1])),
             bool(beyond[at] < many),
@@ -245,7 +248,7 @@ def _empty_valleys(pauses: Longs) -> list[Valley]:
     ]
 
 
-def _rounded(ms: float) -> int:
+def rounded(ms: float) -> int:
     """To two digits and a bit: nobody types 19,191,408 ms, and the valley is not so sharp."""
     for unit in (DAY, HOUR, MINUTE, SECOND):
         if ms >= 10 * unit:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
-from sessionkit.base.text import plural
+from sessionkit.base.text import key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
@@ -101,7 +101,7 @@ def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
     number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
     place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
     partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
-    told = told if told is not None else "no key" if key is None else f"key {shorten(key)}"
+    told = told if told is not None else "no key" if key is None else f"key {key_name(key)}"
     brackets = ", ".join(filter(None, (place, partition, told)))
     return f"record {number} ({brackets})" if brackets else f"record {number}"
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import sessionkit as sk
+from sessionkit.advice.kinds import Kinds
 from sessionkit.advice.suggest import GapSuggestion, GraceSuggestion
 from sessionkit.advice.sweep import Cell, Sweep
 from sessionkit.spark.batch_run import SparkRun
@@ -50,6 +51,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (sk.suggest_gap, ""), (GapSuggestion, "suggestion"), (sk.suggest_grace, ""), (GraceSuggestion, "suggestion"),
         (sk.sweep, ""), (Sweep, "sweep"), (Cell, "cell"),
     ],
+    "Kinds of windows beside each other": [(sk.kinds, ""), (Kinds, "kinds")],
     "Stores": [(sk.open_store, ""), (MemorySessionStore, "store"), (MemoryWindowStore, "store"), (sk.read_state, "")],
     "Pictures": [(Options, "sk.options")],
     "Boards": [(sk.tune, ""), (sk.play, ""), (sk.browse, ""), (sk.watch, "")],

@@ -65,6 +65,11 @@ def compared(name: str) -> Any:
 
 
 @cache
+def beside(name: str) -> Any:
+    return sk.kinds(drawn(name).shape.table, "who", "at")
+
+
+@cache
 def audited(name: str) -> Any:
     each = drawn(name)
     return sk.audit(each.shape.plan, each.some)
@@ -81,6 +86,7 @@ CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "drop calendar": lambda name, theme: drawn(name).run.drop_calendar().figure(theme=theme),
     "clock": lambda name, theme: drawn(name).run.clock().figure(theme=theme),
     "chain": lambda name, theme: drawn(name).run.explain(offset=drawn(name).lost).figure(theme=theme),
+    "kinds": lambda name, theme: beside(name).figure(theme=theme),
     "comparison": lambda name, theme: compared(name).figure(theme=theme),
     "audit": lambda name, theme: audited(name).figure(theme=theme),
     "gap": lambda name, theme: sk.suggest_gap(drawn(name).shape.plan, drawn(name).shape.table).figure(theme=theme),

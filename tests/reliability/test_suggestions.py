@@ -44,6 +44,6 @@ def test_a_wrong_count_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.thorough
 def test_a_wrong_gap_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounded = choosing._rounded
-    monkeypatch.setattr(choosing, "_rounded", lambda ms: rounded(1.2 * ms))
+    rounded = choosing.rounded
+    monkeypatch.setattr(choosing, "rounded", lambda ms: rounded(1.2 * ms))
     assert any(", gap: " in text for text in suggestions.check(SEED, 60).wrong)

@@ -50,7 +50,7 @@ def chain_figure(trace: Trace, windows: WindowKind, index: int, *, theme: Theme 
     title, notes = f"Why {escape_label(lower_first(record_name(trace, index)), 60)} was {lost or 'kept'}", []
     if lost and batch.chosen_from is None:
         met = (batch.partition == batch.partition[index]) & (trace.stream_time_ms == stream_ms)
-        many = plural(np.count_nonzero(trace.late_for_some & met), "record")
+        many = plural(int((trace.late_for_some & met).sum()), "record")
         notes = [f"{many} came too late for this stream time; run.clock() ranks what moved it."]
     dress_plain(figure, colours, title, notes, 4 * ROW, left=26)
     figure.update_yaxes(visible=False, range=[-0.55, 3.55])
@@ -81,7 +81,8 @@ def _bars(
 
 def _guides(trace: Trace, windows: WindowKind, index: int, colours: Palette) -> list[go.Scatter]:
     """Stream time and the close line, upright; they leave room for the sentences."""
-    guides = [(trace.stream_time_ms, colours.stream, (RECORD, CLOSE, STREAM, MOVER))]
+    every_row: tuple[int, ...] = (RECORD, CLOSE, STREAM, MOVER)
+    guides = [(trace.stream_time_ms, colours.stream, every_row)]
     guides += [(trace.close_time_ms, colours.line, (RECORD, CLOSE))] if windows.is_ever_closed else []
     found = []
     for times_ms, colour, rows in guides:

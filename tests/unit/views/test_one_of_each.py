@@ -39,6 +39,7 @@ def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:
         "chains": " ".join(run.explain(offset=row).figure().to_json() for row in run.trace.batch.offset.tolist()),
         "emissions": f"{run.emissions(key)!r} {run.emissions(key).figure(over='stream_time').to_json()}",
         "open": f"{run.open_windows()!r} {run.open_windows().figure().to_json()}",
+        "kinds": _kinds(data),
         "gap": repr(sk.suggest_gap(plan, data)), "grace": repr(sk.suggest_grace(plan, data)),
         "plane": run.plane(key).to_json(), "lanes": run.lanes().to_json(), "player": repr(sk.play(run, key)),
         "page": page_html(Page(run, None, 100, hide_keys=False), "one", plan).split("<h2>")[0].split("<script")[0],
@@ -49,6 +50,11 @@ def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:
         tiles = " ".join(f"{tile['shown']} {tile['name']} ; {tile['words']} ;" for tile in board.counts)
         found[f"tiles of {type(board).__name__}"] = f"{tiles} {json.dumps(board.words)} {json.dumps(board.figures)}"
     return {name: _plain(str(text)) for name, text in found.items()}
+
+
+def _kinds(data: Any) -> str:
+    beside = sk.kinds(data, "user", "at", unit="ms", inactivity_gap="10m", grace="1m")
+    return f"{beside!r} {beside.figure().to_json()}"
 
 
 def _plain(text: str) -> str:

@@ -226,3 +226,8 @@ def test_what_is_said_to_be_missing_is_exactly_enough(rows: list[tuple[str, int]
             trace = plan.with_windows(grace_ms=other).run(table).trace
             assert bool(trace.decision[offset] == LATE) is is_dropped
     assert np.array_equal(dropped["offset"], np.flatnonzero(run.trace.decision == LATE))
+
+
+def test_an_empty_key_has_a_name() -> None:
+    frame = pd.DataFrame({"user": ["", "ada"], "at": [20 * MINUTE, 0]})
+    assert "record 0 (key (empty))" in PLAN.count().run(frame).explain(offset=1)
