@@ -43,6 +43,8 @@ class Kinds(Pictured, Generic[Frame]):
         >>> beside = sk.kinds(flights, "carrier", "scheduled", timezone="UTC", keys=["HA"], grace="30m")
         >>> list(beside.runs), beside.table()["windows"].tolist()
         (['tumbling', 'hopping', 'sliding', 'session'], [30, 123, 30, 31])
+        >>> print(beside.words()[3])
+        31 session windows, no record dropped.
         >>> figure = beside.figure(theme="dark")
     """
 
@@ -66,7 +68,7 @@ class Kinds(Pictured, Generic[Frame]):
             missed = f" and {row['missed']:,} missed a window" if row["missed"] else ""
             drops = f"{plural(row['dropped'], 'record')} dropped" if row["dropped"] else "no record dropped"
             said.append(f"{plural(row['windows'], f'{name} window')}, {drops}{missed}.")
-        kept = [run.trace.accepted[self.rows(name)] for name, run in self.runs.items()]
+        kept = [run.trace.accepted[self._rows[name]] for name, run in self.runs.items()]
         differ = int((np.any(kept, axis=0) & ~np.all(kept, axis=0)).sum())
         named = ", ".join(key_name(key) for key in self.keys)
         whole = f"the {plural(len(kept[0]), 'record')} of {'key' if len(self.keys) == 1 else 'keys'} {named}"
@@ -79,33 +81,30 @@ class Kinds(Pictured, Generic[Frame]):
 
         return kinds_figure(self, theme=theme)
 
-    def rows(self, name: str) -> Rows:
-        """The rows of the records of these keys in the trace of a kind; all kinds have them in the same order."""
-        return self._rows[name]
-
     @cached_property
     def _rows(self) -> dict[str, Rows]:
+        """The rows of the records of these keys in the trace of each kind: all have them in the same order."""
         traces = {name: run.trace for name, run in self.runs.items()}
         return {
             name: np.flatnonzero((trace.batch.key >= 0) & (trace.decision <= LATE)) for name, trace in traces.items()
         }
 
     @cached_property
-    def kept_and_late(self) -> tuple[Flags, Flags]:
+    def _kept_and_late(self) -> tuple[Flags, Flags]:
         """Whether each record counts under some kind, and whether it came too late for a window of some kind."""
-        traces = [(run.trace, self.rows(name)) for name, run in self.runs.items()]
+        traces = [(run.trace, self._rows[name]) for name, run in self.runs.items()]
         kept: Flags = np.any([trace.accepted[rows] for trace, rows in traces], axis=0)
         late: Flags = np.any([trace.late_for_some[rows] for trace, rows in traces], axis=0)
         return kept, late
 
     @cached_property
-    def times_ms(self) -> Longs:
+    def _times_ms(self) -> Longs:
         """The event time of each record."""
         name, run = next(iter(self.runs.items()))
-        return run.trace.batch.timestamp_ms[self.rows(name)]
+        return run.trace.batch.timestamp_ms[self._rows[name]]
 
     def _counted(self, name: str) -> dict[str, Any]:
-        run, rows = self.runs[name], self.rows(name)
+        run, rows = self.runs[name], self._rows[name]
         accepted, late = run.trace.accepted[rows], run.trace.late_for_some[rows]
         counts = {"windows": run.metrics()["windows"], "records": len(rows), "dropped": int((~accepted).sum())}
         return {"kind": name, "settings": run._windows.in_words(), **counts, "missed": int((late & accepted).sum())}

@@ -38,9 +38,9 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
     """A band for each key and kind; records that missed a window, or all, stand out in each."""
     colours, first = palette(theme), next(iter(kinds.runs.values()))
     chosen = _stretch(kinds)
-    times_ms = kinds.times_ms[chosen]
+    times_ms = kinds._times_ms[chosen]
     low_ms, high_ms = (int(times_ms.min()), int(times_ms.max())) if len(chosen) else (0, 1)
-    pad = max((high_ms - low_ms) // 12, first._windows.reach_ms // 2, 1)
+    pad = max((high_ms - low_ms) // 12, first._windows.reach_ms, 1)
     span = low_ms - pad, high_ms + pad
     bars: list[Bar] = []
     heights: list[float] = []
@@ -55,12 +55,12 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
             drawn, height, every = _bars(run, code, band, span)
             bars, heights = bars + drawn, heights + [height] * len(drawn)
             notes += [f"{name.capitalize()}: one window in {every} is drawn."] if every > 1 else []
-            rows, trace = kinds.rows(name)[chosen], run.trace
+            rows, trace = kinds._rows[name][chosen], run.trace
             for place, row in enumerate(rows.tolist()):
                 if trace.batch.key[row] == code:
                     fate = _fate(trace, row)
                     marks[fate].append((int(trace.batch.timestamp_ms[row]), band + FLOOR, hovers[place]))
-    if len(chosen) < len(kinds.times_ms):
+    if len(chosen) < len(kinds._times_ms):
         notes.append(f"Shown are {len(chosen):,} of them, in the stretch with the most to see.")
     marker = {"color": colours.body, "line": {"width": 1.2, "color": colours.edge}}
     least_ms = max((span[1] - span[0]) // LEAST_BAR, 1)
@@ -73,7 +73,7 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
     figure.update_layout(barmode="overlay")
     ticks = {"tickmode": "array", "tickvals": [-band for band in range(len(names))], "ticktext": names}
     figure.update_yaxes(range=[0.5 - len(names), 0.5], showgrid=False, tickfont={"size": 12}, **ticks)
-    figure.update_xaxes(range=[*span], tickangle=0, nticks=6)
+    figure.update_xaxes(range=[*span], tickangle=0, nticks=4)
     event_time_axis(figure, "event time", int(first.trace.last_stream_time_ms.max(initial=0)), first.timezone, colours)
     return figure
 
@@ -126,7 +126,7 @@ def _hovers(kinds: Kinds[Any], chosen: Rows) -> list[str]:
     for place in chosen.tolist():
         lines: list[str] = []
         for name, run in kinds.runs.items():
-            trace, row = run.trace, int(kinds.rows(name)[place])
+            trace, row = run.trace, int(kinds._rows[name][place])
             at, held = clock(trace), HELD[type(trace)](trace, row)
             if not lines:
                 key = key_name(trace.keys[int(trace.batch.key[row])].as_py())
@@ -146,10 +146,10 @@ def _stretch(kinds: Kinds[Any]) -> Rows:
 
     That are records which some kinds keep and others do not, and drops beside records that count.
     """
-    times_ms, windows = kinds.times_ms, next(iter(kinds.runs.values()))._windows
+    times_ms, windows = kinds._times_ms, next(iter(kinds.runs.values()))._windows
     order = np.argsort(times_ms, kind="stable")
     ordered: Longs = times_ms[order]
-    kept, late = (each[order] for each in kinds.kept_and_late)
+    kept, late = (each[order] for each in kinds._kept_and_late)
     length_ms = STRETCH * windows.reach_ms
     ends = np.minimum(np.searchsorted(ordered, ordered + length_ms, side="right"), np.arange(len(order)) + MOST_RECORDS)
     if not len(order):

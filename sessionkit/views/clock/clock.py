@@ -60,10 +60,10 @@ class Clock(Pictured, Generic[Frame]):
     @property
     def late_count(self) -> int:
         """How many records came too late."""
-        return int(self.movers.late.sum())
+        return int(self._movers.late.sum())
 
     @cached_property
-    def movers(self) -> Movers:
+    def _movers(self) -> Movers:
         """What moved stream time, by rank."""
         trace, partitions = self.trace, len(self.trace.batch.partitions)
         late = np.flatnonzero(trace.late_for_some)
@@ -76,7 +76,7 @@ class Clock(Pictured, Generic[Frame]):
         time_ms = np.where(is_row, trace.stream_time_ms[rows], trace.first_stream_time_ms[partition])
         return Movers(np.where(is_row, found, -1), partition, time_ms, counts[found])
 
-    def moved_ms(self, at: Longs) -> Longs:
+    def _moved_ms(self, at: Longs) -> Longs:
         """By how much these records moved stream time; -1 where there was none before, or where no record is known."""
         before_ms = self.trace.stream_time_before_ms[at]
         return np.where((at < 0) | (before_ms < 0), -1, self.trace.stream_time_ms[at] - before_ms)
@@ -88,9 +88,9 @@ class Clock(Pictured, Generic[Frame]):
         "idle rule"), moved_ms (by how much), late (how many records were lost to it) and share (of all late records).
         Offset and key are null where it was no record of this run, moved_ms where the partition had no stream time.
         """
-        trace, movers = self.trace, self.movers
+        trace, movers = self.trace, self._movers
         is_idle = (movers.at >= 0) & (trace.decision[movers.at] == IDLE)
-        is_unknown, moved_ms = (movers.at < 0) | is_idle, self.moved_ms(movers.at)
+        is_unknown, moved_ms = (movers.at < 0) | is_idle, self._moved_ms(movers.at)
         key = trace.batch.key[movers.at]
         words = texts([BY_RECORD, BY_EARLIER_RUN, BY_IDLE_RULE])
         what = pa.DictionaryArray.from_arrays(arrow_array(np.where(is_idle, 2, movers.at < 0).astype(np.int8)), words)
@@ -114,7 +114,7 @@ class Clock(Pictured, Generic[Frame]):
 
     def words(self) -> list[str]:
         """How many records came too late, to which record most of them are lost, and to how many half of them are."""
-        late, count, movers = self.late_count, self.trace.record_count, self.movers
+        late, count, movers = self.late_count, self.trace.record_count, self._movers
         if not late:
             few = "The record did not come too late." if count else "There are no records."
             return [few if count < 2 else f"None of the {plural(count, 'record')} came too late."]
@@ -125,7 +125,7 @@ class Clock(Pictured, Generic[Frame]):
         lost = "It is" if late == 1 else "All of them are" if share == 1 else f"{percent(share)} of them are"
         if movers.late[0] == 1 < late:
             return [*said, "No two of them are lost to the same record.", *in_zone(self.trace)]
-        said.append(f"{lost} lost to {self.mover_words(0)}.")
+        said.append(f"{lost} lost to {self._mover_words(0)}.")
         half = int(np.searchsorted(np.cumsum(movers.late), late / 2)) + 1
         if half > 1:
             said.append(f"Half of them are lost to {half:,} of the {len(movers.at):,} that any were lost to.")
@@ -134,21 +134,21 @@ class Clock(Pictured, Generic[Frame]):
             said.append(f"{earlier:,} of them came behind the stream time of an earlier run, loaded from the store.")
         return [*said, *in_zone(self.trace)]
 
-    def mover_words(self, rank: int) -> str:
+    def _mover_words(self, rank: int) -> str:
         """What moved stream time, by its rank: which record, by how much, and how far it was ahead of the next ones."""
         trace, at = self.trace, clock(self.trace)
-        row, partition, time_ms = (int(column[rank]) for column in self.movers[:3])
+        row, partition, time_ms = (int(column[rank]) for column in self._movers[:3])
         if row < 0:
             where = f" of partition {trace.batch.partitions[partition]}" if len(trace.batch.partitions) > 1 else ""
             which = "the store does not say by which record"
             return f"an earlier run, which had moved stream time{where} to {at(time_ms)} ({which})"
         name = lower_first(record_name(trace, row))
         when = "" if trace.decision[row] == IDLE else f", event time {at(time_ms)}"
-        return f"{name}{when}, which {' and '.join(self.how_words(row))}"
+        return f"{name}{when}, which {' and '.join(self._how_words(row))}"
 
-    def how_words(self, row: int) -> list[str]:
+    def _how_words(self, row: int) -> list[str]:
         """By how much a record moved stream time, and how far it was ahead of the next ones."""
-        moved_ms, is_idle = int(self.moved_ms(np.array([row]))[0]), self.trace.decision[row] == IDLE
+        moved_ms, is_idle = int(self._moved_ms(np.array([row]))[0]), self.trace.decision[row] == IDLE
         ahead_ms = 0 if is_idle else self._ahead_ms(row)
         moved = f"moved stream time by {about(moved_ms)}" if moved_ms >= 0 else "was the first of its partition"
         return [moved, *([f"was {about(ahead_ms)} ahead of those that came next"] if ahead_ms > 0 else [])]

@@ -24,7 +24,7 @@ HOW = "A record is lost to the one that had set the stream time of its partition
 
 def clock_figure(clock: Clock, *, theme: Theme | None) -> go.Figure:
     """A bar for each of those to which most records were lost, below a sentence on it."""
-    colours, movers, late = palette(theme), clock.movers, clock.late_count
+    colours, movers, late = palette(theme), clock._movers, clock.late_count
     if not late:
         return empty_figure(colours, plain_heading(TITLE, clock.words()), LEAST_WIDTH)
     count = min(len(movers.at), MOST)
@@ -32,7 +32,7 @@ def clock_figure(clock: Clock, *, theme: Theme | None) -> go.Figure:
     look, places = {"color": colours.drop, "line": {"width": 0}}, [-rank - 0.18 for rank in range(count)]
     hover = [
         "<br>".join(
-            escape_label(line, 120) for line in wrap(f"{plural(n, 'record')} lost to {clock.mover_words(rank)}")
+            escape_label(line, 120) for line in wrap(f"{plural(n, 'record')} lost to {clock._mover_words(rank)}")
         )
         for rank, n in enumerate(lost)
     ]
@@ -40,7 +40,7 @@ def clock_figure(clock: Clock, *, theme: Theme | None) -> go.Figure:
     figure = go.Figure(go.Bar(orientation="h", width=0.34, marker=look, **bars))
     for rank, (n, row) in enumerate(zip(lost, rows, strict=True)):
         name = shorten(record_name(clock.trace, row), 40) if row >= 0 else "An earlier run"
-        how = clock.how_words(row)[-1] if row >= 0 else "moved stream time"
+        how = clock._how_words(row)[-1] if row >= 0 else "moved stream time"
         add_row_text(figure, 0.22 - rank, f"{n:,} ({percent(n / late)}): {lower_first(name)} {how}", colours, LETTERS)
     notes = [*clock.words(), HOW]
     if len(movers.at) > count:
