@@ -142,7 +142,7 @@ def kinds(
         UnknownRecord: there is no such key, or no record.
     Example:
         >>> print(sk.kinds(monday, "user", "at", size="1m", inactivity_gap="30s", grace="10s").words()[0])
-        2 tumbling windows, no record dropped.
+        1 tumbling window, no record dropped.
     """
     names = (key,) if isinstance(key, str) else tuple(key)
     grouped = group_by_key(*names, timestamp=timestamp, **source)
