@@ -58,6 +58,8 @@ PARAMETERS = {
     "time_difference": "difference range",
     "grace": "lateness allowed_lateness watermark",
     "timestamp": "time ts event_time on",
+    "from_offset": "first offset start since",
+    "until_offset": "last end until",
 }
 OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
 NEEDLESS = {  # why there is no such one

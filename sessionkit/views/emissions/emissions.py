@@ -88,8 +88,8 @@ class Emissions(Pictured, Generic[Frame]):
         *,
         theme: Theme | None = None,
         over: Over | None = None,
-        first: int | None = None,
-        last: int | None = None,
+        from_offset: int | None = None,
+        until_offset: int | None = None,
         most: int | None = None,
     ) -> Figure:
         """A lane for each window, with a mark for each row of `table()`: update, retraction, final, pending.
@@ -98,7 +98,7 @@ class Emissions(Pictured, Generic[Frame]):
             over: "arrival" has a column for each record after which something went out, so that nothing hides
                 anything; "stream_time" shows how long each result took. By default the first for updates, the second
                 for final results.
-            first, last: offsets to show only what went out from one record to another one.
+            from_offset, until_offset: to show only what went out from one record to another one, both included.
             most: how many windows are shown, those that end last (default 12). Of many updates the last are shown.
         Raises:
             UnknownRecord: nothing went out between these offsets.
@@ -107,7 +107,7 @@ class Emissions(Pictured, Generic[Frame]):
         from sessionkit.views.emissions.picture import draw_emissions
         from sessionkit.views.emissions.scene import choose
 
-        return draw_emissions(choose(self, palette(theme), over, first, last, most))
+        return draw_emissions(choose(self, palette(theme), over, from_offset, until_offset, most))
 
     @cached_property
     def _what(self) -> list[str]:

@@ -237,7 +237,7 @@ class EmissionScene:
             windows = f"{len(self.lanes):,} of {plural(len(found.lanes), found.windows.noun)}, those that end last"
             cut = ", of many updates the last" if self.is_cut else ""
             rows = f"{len(self.rows):,} of {plural(len(found.at), 'row')} of .table()"
-            said.append(f"shown: {windows} ({rows}{cut}); most=, first=, last= show others")
+            said.append(f"shown: {windows} ({rows}{cut}); most=, from_offset=, until_offset= show others")
         return said
 
     def values(self, row: int, names: Sequence[str], length: int) -> list[str]:
@@ -273,7 +273,7 @@ def choose(
     ]
     lanes = {*emissions.lane[rows].tolist(), *(number for number, _ in closed)}
     if not lanes and (first is not None or last is not None):
-        want = "leave out first= and last= to see the last of all"
+        want = "leave out from_offset= and until_offset= to see the newest of all"
         raise UnknownRecord(problem("nothing went downstream between these offsets", f"{first} to {last}", want))
     kept = sorted(lanes, key=lambda each: (emissions.lanes[each].end_ms, each))[-(most or MOST_LANES) :]
     if over == "stream_time" and most is None:

@@ -215,11 +215,11 @@ def test_the_answer_is_a_call_that_is_right() -> None:
 
 
 def test_a_mistyped_name_is_answered_with_the_nearest() -> None:
-    """`run.plane(fist=3)` was Python's TypeError about `plane_scene`."""
+    """`run.plane(first=3)` was Python's TypeError about `plane_scene`."""
     with pytest.raises(InvalidArgument, match=r"^Run\.lanes .* 'kyes'; keys= is the nearest name: run\.lanes\(\)$"):
         RUN.lanes(kyes=["ada"])  # type: ignore[call-arg]
-    with pytest.raises(InvalidArgument, match=r"^Run.plane cannot be .*; first= is the nearest name"):
-        RUN.plane(fist=3)  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match=r"^Run.plane cannot be .*; from_offset= is the nearest name"):
+        RUN.plane(first=3)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgument, match=r"'limit'; run\.lanes\(\); it takes keys, most, sort, start, "):
         RUN.lanes(limit=3)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgument, match="no argument 'timestamp'; timestamp= is the nearest name"):
@@ -234,7 +234,7 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
         run.plane(widht=900)
     with pytest.raises(InvalidArgument, match=r"^SparkRun.plane takes a whole number as width; got str '900'; "):
         run.plane(width="900")
-    assert {"first", "playback"} < {*inspect.signature(run.plane).parameters}  # what a notebook shows
+    assert {"last", "playback"} < {*inspect.signature(run.plane).parameters}  # what a notebook shows
 
 
 @pytest.mark.parametrize(("kind", "name", "meant"), [

@@ -224,10 +224,15 @@ def test_a_part_is_chosen_and_said() -> None:
     assert marks(found.figure(most=3))["update"] == 3
     assert marks(found.figure(most=100))["update"] == 32
     assert "of many updates the last" in heading(found.figure(most=100))
-    assert marks(found.figure(first=10, last=14)) == {"update": 5, "tombstone": 0, "final": 0, "pending": 0}
+    assert marks(found.figure(from_offset=10, until_offset=14)) == {
+        "update": 5,
+        "tombstone": 0,
+        "final": 0,
+        "pending": 0,
+    }
     assert marks(found.figure(over="stream_time", most=100))["update"] == 50
     with pytest.raises(UnknownRecord, match="nothing went downstream between these offsets; got 60 to None"):
-        found.figure(first=60)
+        found.figure(from_offset=60)
     with pytest.raises(InvalidArgument, match="over must be a known choice"):
         found.figure(over="time")
     with pytest.raises(InvalidArgument, match="most must be 1 or more windows; got 0"):
