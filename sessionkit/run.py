@@ -484,7 +484,8 @@ class Run(Generic[Frame]):
         key: Any = None,
         *,
         partition: int | None = None,
-        first: int | None = None,
+        from_offset: int | None = None,
+        until_offset: int | None = None,
         last: int | None = None,
         playback: bool = False,
         theme: Theme | None = None,
@@ -495,14 +496,16 @@ class Run(Generic[Frame]):
 
         Args:
             partition: where to look; by default the one with most of the key's records.
-            first, last: offsets, to show only a part.
+            from_offset, until_offset: the offsets of the first and the last row, both included.
+            last: how many records of the key, the newest, in place of offsets. Without any of these the picture has
+                the stretch with most to see, if not all fits.
             playback: True adds a slider that replays the arrivals, also in a saved page.
             theme: "light" or "dark"; without it that of `sk.options`.
             clock: names the clock of the axis.
             width: in pixels, 600 or more; without it the picture is as wide as the room that it is given.
         Raises:
             UnknownRecord: the run holds no such key, or no record between these offsets.
-            InvalidArgument: no such partition or theme.
+            InvalidArgument: no such partition or theme; or `last` is below 1, or stands beside an offset.
         Example:
             >>> figure = plan.run(monday).plane("ada")
         """
@@ -510,7 +513,8 @@ class Run(Generic[Frame]):
 
         key = self._most_eventful_key if key is None else self._key(key)
         look: Any = {"theme": theme, "clock": clock, "width": width}
-        scene = plane_scene(self.trace, self._windows, key, partition=partition, first=first, last=last, **look)
+        stretch: Any = {"from_offset": from_offset, "until_offset": until_offset, "last": last}
+        scene = plane_scene(self.trace, self._windows, key, partition=partition, **stretch, **look)
         return draw_plane(scene, playback=playback)
 
     @called_as("run.lanes()")
@@ -676,7 +680,9 @@ class Run(Generic[Frame]):
         return everything(self.trace, self._windows.trailing_only)
 
     def most_eventful_key(self) -> Any:
-        """The key with most drops, merges and rescues; of equal ones the first in the data.
+        """The key with most drops, merges and rescues, or with most windows where nothing had any of these.
+
+        Of equal ones it is the first in the data.
 
         Example:
             >>> waves.run(flights).most_eventful_key()
@@ -691,6 +697,8 @@ class Run(Generic[Frame]):
         if not len(trace.keys):
             raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
         score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
+        if not score.any():
+            score = np.bincount(trace.window_columns.key, minlength=len(trace.keys))
         return trace.keys[int(np.argmax(score))].as_py()
 
     def remarks(self) -> list[str]:

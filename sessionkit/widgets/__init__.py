@@ -52,7 +52,13 @@ def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard
 
 @called_as('sk.play(run, "ada")')
 def play(
-    run: Run, key: Any = None, *, partition: int | None = None, first: int | None = None, last: int | None = None
+    run: Run,
+    key: Any = None,
+    *,
+    partition: int | None = None,
+    from_offset: int | None = None,
+    until_offset: int | None = None,
+    last: int | None = None,
 ) -> Player:
     """The arrivals of one key's plane, one after the other: by slider, arrow keys or the play button.
 
@@ -60,10 +66,12 @@ def play(
 
     Args:
         key: whose plane; by default the key with the most events.
-        partition, first, last: where to look, as in `run.plane`: a partition, and offsets to show only a part.
+        partition, from_offset, until_offset, last: where to look, as in `run.plane`: a partition, and offsets or a
+            number of records to show only a part.
     Raises:
         NotKept: the run was started with `trace=False`.
         UnknownRecord: the run holds no such key, or no record between these offsets.
+        InvalidArgument: `last` is below 1, or stands beside an offset.
         WidgetsUnavailable: anywidget is not installed; all widgets need it.
     Example:
         >>> player = sk.play(waves.run(flights), "EV@EWR")
@@ -74,7 +82,7 @@ def play(
     _check_installed()
     from sessionkit.widgets.player import Player
 
-    return Player(run, key, partition, first, last)
+    return Player(run, key, partition=partition, from_offset=from_offset, until_offset=until_offset, last=last)
 
 
 @called_as('sk.browse(store), or sk.browse(run, "dropped")')

@@ -30,10 +30,10 @@ class Player(Board):
     _scene: Plane
     _composed: Composed
 
-    def __init__(self, run: Run, key: Any, partition: int | None, first: int | None, last: int | None) -> None:
+    def __init__(self, run: Run, key: Any, **stretch: int | None) -> None:
         self.run = run
         self.key = run.most_eventful_key() if key is None else key
-        self._options: dict[str, Any] = {"partition": partition, "first": first, "last": last}
+        self._options: Any = stretch
         scene = plane_scene(run.trace, run.plan._complete_windows, self.key, **self._options)
         steps = _steps(scene)
         self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)

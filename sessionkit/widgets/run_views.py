@@ -15,8 +15,8 @@ from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
 from sessionkit.views.drawing.palettes import Figure
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
-from sessionkit.views.lanes.marks import lanes_title
-from sessionkit.views.plane.marks import plane_title
+from sessionkit.views.lanes.marks import lanes_title, nothing_dropped
+from sessionkit.views.plane.marks import plane_title, remarks
 from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import Cap
 from sessionkit.views.scenes.scene import Lanes, Plane
@@ -51,10 +51,9 @@ def plane_notes(scene: Plane) -> tuple[str, ...]:
     rows, everything = scene.rows, scene.history.of_partition
     if not len(rows):
         return ("no record arrived in this partition during the run",)
-    if len(rows) == len(everything):
-        return ()
     offset = scene.trace.batch.offset
-    return (f"offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,}",)
+    part = [] if len(rows) == len(everything) else [f"offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,}"]
+    return (*part, *remarks(scene))
 
 
 class PlaneView:
@@ -74,11 +73,13 @@ class PlaneView:
         if len(scene.rows):
             offset = trace.batch.offset[scene.rows]
             partition = int(trace.batch.partitions[scene.history.partition])
-            self._stretch = {"partition": partition, "first": int(offset[0]), "last": int(offset[-1])}
+            self._stretch = {"partition": partition, "from_offset": int(offset[0])}
+            self._stretch["until_offset"] = int(offset[-1])
         self.scene = scene
         figure, colour = draw_plane(scene), scene.colours.ink
         if chosen.record is not None and chosen.record in scene.rows:
-            x, y = scene.axis.at([int(trace.batch.timestamp_ms[chosen.record])]), [scene.y_of(chosen.record)]
+            x = scene.axis.at(scene.at_ms(np.array([chosen.record])).tolist())
+            y = [scene.y_of(chosen.record)]
             ring = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
             options = {"marker": ring, "name": "chosen", "hoverinfo": "skip", "legendrank": 90}
             figure.add_scatter(x=x, y=y, mode="markers", **options)
@@ -150,6 +151,7 @@ class LanesView:
         show, left_out, notes = scene.axis.show, len(run.trace.keys) - len(keys), []
         if board.is_part:
             notes.append(f"shown: {show(board.first_ms)} to {show(board.last_ms)}")
+        notes += nothing_dropped(board, run.plan._complete_windows.noun)
         if board.far_off:
             notes.append(board.far_off)
         if left_out:

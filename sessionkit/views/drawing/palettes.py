@@ -78,6 +78,7 @@ class Palette:
     territory: str
     band: str
     other: str
+    crowd: str  # the area of many drops
 
 
 _COLOURS = {  # light, dark
@@ -101,6 +102,7 @@ _COLOURS = {  # light, dark
     "territory": ("rgba(90,100,112,0.075)", "rgba(150,160,175,0.10)"),
     "band": ("rgba(90,100,112,0.045)", "rgba(150,160,175,0.055)"),
     "other": ("#848f9b", "#647180"),
+    "crowd": ("rgba(179,38,30,0.16)", "rgba(242,84,45,0.24)"),
 }
 PALETTES = {
     theme: Palette(**{name: both[place] for name, both in _COLOURS.items()}) for place, theme in enumerate(THEMES)

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.decisions import MERGED
 from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
 from sessionkit.views.drawing.measured_text import Heading, text_width
+from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Size
 from sessionkit.views.scenes.scene import Lanes
 from sessionkit.views.scenes.session_scene import SessionLanes, session_size
@@ -130,6 +132,16 @@ def lanes_heading(scene: Lanes) -> Heading:
     return Heading.of(lanes_title(scene), said, _left_out(scene), scene.width)
 
 
+def nothing_dropped(board: Board, noun: str) -> list[str]:
+    """That nothing was dropped, and what there is to see instead."""
+    whole = board.whole
+    if not board.lanes or len(whole.of(board.trace.late_for_some)):
+        return []
+    merges = len(whole.of(board.trace.decision == MERGED))
+    seen = [plural(len(whole.windows), noun), *([plural(merges, "merge")] if merges else [])]
+    return [f"nothing was dropped: the lanes show {' and '.join(seen)}"]
+
+
 def _left_out(scene: Lanes) -> list[str]:
     """What is to be said of what is shown, and of what is not."""
     board, trace = scene.board, scene.trace
@@ -143,8 +155,12 @@ def _left_out(scene: Lanes) -> list[str]:
         notes += [f"shown: {span}{why} ({', '.join(scene.counted(board))})", "start=, end= show others"]
     if board.far_off:
         notes.append(board.far_off)
+    notes += nothing_dropped(board, scene.window.noun)
     if board.sort is not None and len(board.lanes) > 1:
-        notes.append(_ORDERS[board.sort] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
+        are_merges = len(board.of(trace.decision == MERGED))
+        no_drops = "merges" if are_merges else "activity"  # what the lanes are sorted by then
+        by = board.sort if board.sort != "drops" or len(board.of(trace.late_for_some)) else no_drops
+        notes.append(_ORDERS[by] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
     if left_out:
         notes.append(f"{plural(left_out, 'more key')} not shown (keys=, most=)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -96,10 +97,13 @@ def caps(scene: Plane, width: float = 5) -> Drawn:
 
 
 def tether_lines(scene: Plane, tethers: tuple[Outline, Outline]) -> list[Drawn]:
-    """From each drop to the end of what it came too late for, and from there (dotted) to the close line."""
+    """From each drop to the end of what it came too late for, and from there (dotted) to the close line; of many that
+    follow closely, one area."""
     drop = {"width": 1.2, "color": scene.colours.drop}
+    area = {"fillcolor": scene.colours.crowd, "legendrank": 5}
     away, missing = tethers
     return [
+        lines(scene.axis, scene.bands, "many dropped: up to the close line", {"width": 0}, **area),
         lines(scene.axis, away, f"to the end of the {scene.window.noun} it touches", drop, showlegend=False),
         lines(scene.axis, missing, "missing grace", {**drop, "width": 2.6, "dash": "dot"}, showlegend=False),
     ]
@@ -112,7 +116,7 @@ def mark_size(scene: Plane) -> int:
 
 def points(scene: Plane, records: Longs, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
     """A mark for each of these records, with a rim, if it can be told apart, unless it has its own."""
-    at_ms, y = scene.trace.batch.timestamp_ms[records], scene.y(records)
+    at_ms, y = scene.at_ms(records), scene.y(records)
     rows = np.array(y) * _RIM_ROWS // len(scene.rows)
     width = rim_width(1.6 if mark_size(scene) > 9 else 1.1, at_ms, scene.x_range_ms, rows)
     marker["line"] = {"width": width, "color": scene.colours.background, **marker.get("line", {})}
@@ -127,6 +131,18 @@ def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Longs], lis
         marker = {"size": size + larger, "symbol": symbol, "color": getattr(scene.colours, colour), "line": line or {}}
         found.append(points(scene, here, name, rank, words(here), **marker))
     return [*found, cap_middles(scene)]
+
+
+def far_drops(scene: Plane) -> Kind:
+    """Drops whose time is far left of the picture, as arrows at its edge."""
+    return Kind(scene.far, "◂ dropped, from long before the picture", 4, "triangle-left", 4, "drop")
+
+
+def drop_words(scene: Plane, row: int, words: str) -> str:
+    """The label of a drop; at the edge with its event time."""
+    if row not in scene.far:
+        return f"<b>dropped</b>{words}"
+    return f"<b>◂ dropped</b><br>{scene.axis.show(int(scene.trace.batch.timestamp_ms[row]))}<br>{words.strip(' ·:')}"
 
 
 def other_keys(scene: Plane) -> Drawn:
@@ -171,7 +187,29 @@ def plane_heading(scene: Plane, key: object) -> Heading:
     """The title; the choices, how to read the chart, and what it leaves out."""
     windows = scene.window.in_words().replace(", ", " · ")
     said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
-    return Heading.of(plane_title(scene, key), said, _left_out(scene), scene.width)
+    return Heading.of(plane_title(scene, key), said, [*remarks(scene), *_left_out(scene)], scene.width)
+
+
+def remarks(scene: Plane) -> list[str]:
+    """That nothing was dropped, or nothing here, and what there is to see instead; that there are fewer records than
+    were asked for."""
+    history, noun, asked, have = scene.history, scene.window.noun, scene.last or 0, len(scene.history.own)
+    if not len(scene.rows):
+        return []
+    fewer = f"the key has {plural(have, 'record')} here, and all are shown"
+    said = [f"{fewer} (up to an offset: until_offset={asked})"] if asked > have else []
+    if len(scene.late):
+        return said
+    events = {kind: len(scene.shown(records)) for kind, records in history.events.items()}
+    seen = [plural(len({life.window for life in scene.lives}), noun)]
+    seen += [plural(count, "merge") for count in [events.get("merges", 0)] if count]
+    seen += [f"{plural(count, 'record')} late but kept" for count in [events["late_but_kept"]] if count]
+    if len(history.drops):
+        some, one = f"none of its {len(history.drops):,} dropped records is", "its dropped record is not"
+        where = f"{some if len(history.drops) > 1 else one} in this part"
+    else:
+        where = "none of its records was dropped"
+    return [*said, f"{where}: the picture shows {', '.join(seen)}"]
 
 
 def _left_out(scene: Plane) -> list[str]:
@@ -184,7 +222,7 @@ def _left_out(scene: Plane) -> list[str]:
     if len(rows) < len(everything):
         offset = trace.batch.offset
         shown, whole = (f"{offset[each[0]]:,} to {offset[each[-1]]:,}" for each in (rows, everything))
-        notes.append(f"shown: offsets {shown} of {whole} (first=, last= show others)")
+        notes.append(f"shown: offsets {shown} of {whole} (last=, from_offset= show others)")
     idle = trace.decision[rows] == IDLE
     left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + int(not idle[0]) - int((~idle).sum())
     if left_out:
@@ -231,12 +269,14 @@ def labels(
     placement = Placement(frame, scene.axis, scene.colours)
     batch = scene.trace.batch
     own, other = scene.shown(scene.history.timed), scene.rows[batch.key[scene.rows] != scene.history.key]
-    placement.avoid_points(batch.timestamp_ms[own], scene.y(own), never=True)
+    placement.avoid_points(scene.at_ms(own), scene.y(own), never=True)
     placement.avoid_points(batch.timestamp_ms[other], scene.y(other))
     for outline in (*fixed, scene.cap_lines, scene.close_line, scene.stream_line):
         placement.avoid_lines(outline, never=True)
     for outline in crossed:
         placement.avoid_lines(outline)
+    for crowd in sorted(scene.crowds, key=len, reverse=True):
+        _label_crowd(scene, placement, crowd)
     for each in spoken:
         _label_records(scene, placement, each, words)
     _label_caps(scene, frame, placement)
@@ -256,11 +296,30 @@ def _label_records(scene: Plane, placement: Placement, spoken: Spoken, words: Ca
     for row in spread(records.tolist()):
         if placement.is_full(kind):
             return
-        said, when = words(kind, row), int(scene.trace.batch.timestamp_ms[row])
-        for text in (said, said.partition("<br>")[0]):  # its first line, where all of it has no room
-            places = around(prefer, *text_size(text))
+        said, when = words(kind, row), int(scene.at_ms(np.array([row]))[0])
+        few = said.split("<br>")[: 2 if row in scene.far else 1]  # where all of it has no room
+        for text in (said, "<br>".join(few)):
+            wide, high = text_size(text)
+            places = around(prefer, wide, high)
+            if row in scene.far:  # above or below it: to its left there is nothing
+                places = np.array([(wide / 2 - 4, sign * down) for down in range(30, 300, 15) for sign in (-1, 1)])
             if placement.place(Label(kind, when, scene.y_of(row), text, colour, places)):
                 break
+
+
+def _label_crowd(scene: Plane, placement: Placement, crowd: Longs) -> None:
+    """How many a crowd's area stands for, in its middle or near it."""
+    behind = scene.trace.close_time_ms[crowd] - scene.trace.batch.timestamp_ms[crowd]
+    dropped = int(np.isin(crowd, scene.drops).sum())
+    partly = "" if dropped == len(crowd) else f" and {len(crowd) - dropped:,} too late for some windows"
+    span = " to ".join(dict.fromkeys(about(int(each)) for each in (behind.min(), behind.max())))
+    text = f"<b>{plural(dropped, 'record')} dropped{partly}</b><br>{span} behind the line"
+    middle = crowd[len(crowd) // 2]
+    x_ms = int(scene.at_ms(crowd)[len(crowd) // 2] + scene.trace.close_time_ms[middle]) // 2
+    y, places = scene.y_of(int(middle)), around(270, *text_size(text))
+    label = Label("crowd", x_ms, y, text, scene.colours.drop, places)
+    if not placement.place(replace(label, places=np.zeros((1, 2))), leader=False):
+        placement.place(label)
 
 
 def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:

@@ -15,7 +15,6 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import (
-    MOST_REASONS,
     Drawn,
     Frame,
     Outline,
@@ -40,6 +39,8 @@ from sessionkit.views.plane.marks import (
     Spoken,
     caps,
     clocks,
+    drop_words,
+    far_drops,
     kept_though_late,
     labels,
     offsets,
@@ -112,7 +113,8 @@ def _window_points(scene: WindowPlane) -> list[Drawn]:
         Kind(history.plain, "record", 1, "circle", 0, "record"),
         Kind(history.late_but_kept, "late, but its window is still open", 2, "triangle-up", 2, "saved"),
         Kind(history.partly_late, "too late for some of its windows", 3, "diamond", 3, "bridge"),
-        Kind(history.drops, "dropped (dotted: the missing grace)", 4, "x", 2, "drop", THIN),
+        Kind(np.setdiff1d(history.drops, scene.far), "dropped (dotted: the missing grace)", 4, "x", 2, "drop", THIN),
+        far_drops(scene),
     )
     return own_points(scene, kinds, lambda rows: [_hover(scene, row) for row in rows.tolist()])
 
@@ -147,20 +149,20 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
     history, colours = scene.history, scene.colours
     bodies = [scene.feet] if scene.deep > MOST_LAYERS else scene.layers
     spoken = (
-        Spoken("dropped", scene.shown(history.drops), 125, colours.drop),
-        Spoken("partly late", scene.shown(history.partly_late), 125, colours.bridge),
+        Spoken("dropped", np.intersect1d(history.drops, scene.alone), 125, colours.drop),
+        Spoken("partly late", np.intersect1d(history.partly_late, scene.alone), 125, colours.bridge),
     )
 
     def words(kind: str, row: int) -> str:
         met = scene.met[row]
         if not met.missing_ms:  # of trailing windows it missed only such as are no results
-            return "<b>dropped</b>: too late" if kind == "dropped" else kept_though_late(scene, row)
+            return drop_words(scene, row, ": too late") if kind == "dropped" else kept_though_late(scene, row)
         missed = plural(len(met.missing_ms), "window")
         if met.counted:
             return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
         if len(met.missing_ms) == 1:
-            return f"<b>dropped</b> · {lacked(met.missing_ms[0])} short<br>{_cure(scene, met)}"
-        return f"<b>dropped</b>: too late for {missed}<br>{_cure(scene, met)}"
+            return drop_words(scene, row, f" · {lacked(met.missing_ms[0])} short<br>{_cure(scene, met)}")
+        return drop_words(scene, row, f": too late for {missed}<br>{_cure(scene, met)}")
 
     return labels(scene, frame, spoken, words, fixed=scene.tethers, crossed=bodies)
 
@@ -206,7 +208,8 @@ def _session_points(scene: SessionPlane) -> list[Drawn]:
         Kind(history.plain, "record", 1, "circle", 0, "record"),
         Kind(history.late_but_kept, "late, saved by an open session", 3, "triangle-up", 2, "saved"),
         Kind(history.merges, "bridge: joins two sessions", 2, "diamond", 4, "bridge"),
-        Kind(history.drops, "dropped (dotted: missing grace)", 4, "x", 2, "drop", THIN),
+        Kind(np.setdiff1d(history.drops, scene.far), "dropped (dotted: missing grace)", 4, "x", 2, "drop", THIN),
+        far_drops(scene),
     )
     trace, show = scene.trace, scene.axis.show
     return own_points(scene, kinds, lambda rows: reasons(trace, scene.window, show, rows.tolist(), scene.missing_ms))
@@ -216,7 +219,7 @@ def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
     """Labels beside the marks: what was dropped, bridged, re-opened, closed, or kept though late."""
     history, colours = scene.history, scene.colours
     spoken = (
-        Spoken("dropped", scene.drops[:MOST_REASONS], 125, colours.drop),
+        Spoken("dropped", np.intersect1d(scene.alone, list(scene.missing_ms)), 125, colours.drop),
         Spoken("bridge", scene.shown(history.merges), -25, colours.bridge),
         Spoken("reopened", scene.shown(history.reopened), 60, colours.ink),
     )
@@ -224,7 +227,8 @@ def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
     def words(kind: str, row: int) -> str:
         if kind == "dropped":
             missing = scene.missing_ms[row]
-            return f"<b>dropped</b> · {lacked(missing)} short<br>{cure(scene.window.grace_ms, missing)}"
+            said = f" · {lacked(missing)} short<br>{cure(scene.window.grace_ms, missing)}"
+            return drop_words(scene, row, said)
         if kind == "bridge":
             return "<b>bridge</b>: two sessions become one"
         return "<b>re-opened</b>: it was closed<br>but still retained"
@@ -253,7 +257,8 @@ def plane_scene(
     key: object,
     *,
     partition: int | None = None,
-    first: int | None = None,
+    from_offset: int | None = None,
+    until_offset: int | None = None,
     last: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
@@ -265,7 +270,8 @@ def plane_scene(
     colours, code = palette(theme), code_of_key(trace.keys, key)
     axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
     history = form.history(trace, code, partition_code(trace, code, partition), window.trailing_only)
-    scene = form.scene(history, window, history.choose(first, last), colours, axis, checked_width(width), height)
+    rows = history.choose(from_offset, until_offset, last)
+    scene = form.scene(history, window, rows, colours, axis, checked_width(width), height, last)
     return replace(scene, axis=axis.over(scene.x_range_ms[0])) if len(scene.rows) else scene
 
 

@@ -18,9 +18,10 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import rows_in_view
-from sessionkit.views.scenes.key_rows import T_co
+from sessionkit.views.scenes.key_rows import ENOUGH_KEPT, T_co
 
 SORTS = ("drops", "merges", "activity", "key")
+_SOME_DROP_WORTH = 6.0  # of a span that shows a drop at all
 _ROOMY = 8  # windows a lane that can be told apart, with their numbers
 _LENGTHS = 24  # windows that cannot grow, side by side: hours of a day
 # spans that a part is chosen from: a day is a better part than 25 hours
@@ -119,11 +120,13 @@ class Board(Generic[T_co]):
         seen = np.append(cells[board.records], clock.local(first) // span)
         base = int(seen.min())
         score = np.zeros(int(seen.max()) - base + 1)
-        for mask, worth in ((trace.late_for_some, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
+        kinds = ((trace.late_for_some, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0))
+        for mask, worth in (*kinds, (trace.accepted, 0.1)):
             place, count = np.unique(cells[board.of(mask)] - base, return_counts=True)
             score[place] += worth * np.sqrt(count)  # some of each is better than many of one
-        if not score.any():
-            np.add.at(score, cells[board.records] - base, 1.0)
+        score[np.unique(cells[board.of(trace.late_for_some)] - base)] += _SOME_DROP_WORTH
+        kept = np.bincount(cells[board.of(trace.accepted)] - base, minlength=len(score))
+        score[kept < min(ENOUGH_KEPT, kept.max() / 2)] = -np.inf  # drops beside no session tell little
         low = (base + int(np.argmax(score))) * span
         return _trimmed(board, int(clock.first_at(low)), int(clock.last_at(low + span - 1)))
 

@@ -34,7 +34,10 @@ _STEPS_OF_THE_LINE = 30  # on its way over the wait
 _MARGIN_ROWS = 3
 # what makes a stretch worth showing: for the first of its kind, and once more shared by so many of them
 _WORTH = dict.fromkeys(("drops", "merges", "reopened", "partly_late"), (8.0, 4))
-_WORTH |= {"late_but_kept": (4.0, 4), "closes": (3.0, 4), "kept": (8.0, 40)}
+_WORTH |= {"far_drops": (6.0, 4), "late_but_kept": (4.0, 4), "opened": (4.0, 4), "closes": (7.0, 4), "kept": (8.0, 40)}
+_NEAR = 8  # waits behind the close line up to which a drop can be drawn beside sessions
+ENOUGH_KEPT = 40  # records that a stretch shows, if any has so many
+_WALL_COST = 36.0  # of nothing but drops
 _CUT_WINDOW_COST = 5.0
 _LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
 
@@ -115,7 +118,7 @@ class KeyRows(Generic[T_co]):
     @property
     @abstractmethod
     def events(self) -> dict[str, Longs]:
-        """The records that make a stretch worth showing, by what they did."""
+        """Records that were neither simply kept nor dropped, by what they did."""
 
     @property
     @abstractmethod
@@ -147,16 +150,26 @@ class KeyRows(Generic[T_co]):
         return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
 
     @cached_property
-    def _telling(self) -> Flags:
-        """True for the key's records and the closures of its windows, with as many movers of stream time as it takes
-        to see it move: the first of each small step, and the one that had moved it for each record of the key."""
-        must, times = np.concatenate([self.own, self.trace.closes.at[self.closes]]), self.trace.stream_time_ms
-        risen = np.diff(times[self.of_partition], prepend=self.trace.first_stream_time_ms[self.partition])
-        movers = self.of_partition[risen > 0]
-        step = times[movers] // max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
+    def _movers(self) -> Longs:
+        """The records of the partition that moved stream time."""
+        before = self.trace.first_stream_time_ms[self.partition]
+        return self.of_partition[np.diff(self.trace.stream_time_ms[self.of_partition], prepend=before) > 0]
+
+    @cached_property
+    def _needed(self) -> Flags:
+        """True for the key's records, the closures of its windows, and what had moved stream time for each of them."""
+        must, movers = np.concatenate([self.own, self.trace.closes.at[self.closes]]), self._movers
         before = np.searchsorted(movers, must, side="right") - 1
         mask = np.zeros(len(self.trace), np.bool_)
         mask[must] = mask[movers[before[before >= 0]]] = True
+        return mask
+
+    @cached_property
+    def _telling(self) -> Flags:
+        """True for what is needed, with as many movers of stream time as it takes to see it move: the first of each
+        small step."""
+        movers, mask = self._movers, self._needed.copy()
+        step = self.trace.stream_time_ms[movers] // max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
         mask[movers[np.diff(step, prepend=-1) > 0]] = True  # stream time never falls
         return mask
 
@@ -164,44 +177,89 @@ class KeyRows(Generic[T_co]):
         """`rows` without the records of other keys that moved little or nothing."""
         return rows[self._telling[rows]]
 
-    def choose(self, first: int | None, last: int | None) -> Longs:
-        """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
+    def choose(self, from_offset: int | None = None, until_offset: int | None = None, last: int | None = None) -> Longs:
+        """The records to show: those between two offsets, or from the key's `last` so many on, or all that fit, or the
+        stretch with most to see."""
         rows = self.of_partition
-        if first is not None or last is not None:
-            return self._between(rows, first, last)
+        if last is not None:
+            return self._newest(last, from_offset, until_offset)
+        if from_offset is not None or until_offset is not None:
+            return self._between(rows, from_offset, until_offset)
         if len(rows) <= MOST_ROWS:
             return rows
         rows = self.telling(rows)
         return rows if len(rows) <= MOST_ROWS else self._most_to_see(rows)
 
-    def _between(self, rows: Longs, first: int | None, last: int | None) -> Longs:
+    def _newest(self, count: int, from_offset: int | None, until_offset: int | None) -> Longs:
+        if count < 1 or from_offset is not None or until_offset is not None:
+            given = {"last": count, "from_offset": from_offset, "until_offset": until_offset}
+            got = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
+            want = "last=60 alone, or from_offset= and until_offset= without it"
+            raise InvalidArgument(problem("last= is a number of records, the newest of the key", got, want))
+        rows = self.of_partition
+        rows = rows[rows >= self.own[-count:].min(initial=len(self.trace))] if len(self.own) else rows
+        if len(rows) > MOST_ROWS:
+            few = self.telling(rows)
+            rows = few if len(few) <= max(MOST_ROWS, 2 * count) else rows[self._needed[rows]]
+        return self._trimmed(rows)
+
+    def _between(self, rows: Longs, first: int | None, until: int | None) -> Longs:
         offset = self.trace.batch.offset[rows]
         low = int(offset[0]) if first is None and len(offset) else first or 0
-        high = int(offset[-1]) if last is None and len(offset) else last or 0
+        high = int(offset[-1]) if until is None and len(offset) else until or 0
         asked = rows[(offset >= low) & (offset <= high)]
         if not len(asked):
             have = f"offsets {offset[0]} to {offset[-1]}" if len(offset) else "no records"
-            raise UnknownRecord(problem("no record lies between these offsets", f"first={first}, last={last}", have))
+            got = f"from_offset={first}, until_offset={until}"
+            raise UnknownRecord(problem("no record lies between these offsets", got, have))
         shown = asked if len(asked) <= MOST_ROWS else self.telling(asked)
-        if last is None:
+        if until is None:
             return shown[:MOST_ROWS]
         return shown[-MOST_ROWS:] if first is None else shown
 
+    @property
+    def _worth_seeing(self) -> dict[str, Longs]:
+        """The records that make a stretch worth showing, by what they did."""
+        behind = (self.trace.close_time_ms - self.trace.batch.timestamp_ms)[self.drops]
+        is_near = behind <= _NEAR * self.wait_ms
+        opened = np.array([begin for spans in self.spans.values() for begin, *_ in spans if begin >= 0], np.int64)
+        found = {"drops": self.drops[is_near], "far_drops": self.drops[~is_near], "opened": opened}
+        kept = self.own[self.trace.accepted[self.own]]
+        return {**self.events, **found, "closes": self.trace.closes.at[self.closes], "kept": kept}
+
     def _most_to_see(self, rows: Longs) -> Longs:
-        kinds = {**self.events, "closes": self.trace.closes.at[self.closes]}
-        score = np.zeros(len(rows) - MOST_ROWS + 1)
+        found = [(*self._best_stretch(rows, length), length) for length in (MOST_ROWS, _FEWEST_ROWS)]
+        _, start, length = max(found, key=lambda each: each[0])  # of equal ones the longer
+        return self._trimmed(rows[start : start + length])
+
+    def _best_stretch(self, rows: Longs, length: int) -> tuple[float, int]:
+        """What the stretch of so many rows with most to see is worth, and where it begins."""
+
+        def counted(at: Longs, since: Longs | None = None) -> Longs:
+            first, last = (np.searchsorted(rows, each) for each in (at if since is None else since, at))
+            return _in_each_stretch(first, last, len(rows), length)
+
+        score, kinds = np.zeros(len(rows) - length + 1), self._worth_seeing
         for kind, at in kinds.items():
-            count = _in_each_stretch(np.searchsorted(rows, at), len(rows))
             worth, enough = _WORTH[kind]
+            count = counted(at, self._record_before(at) if kind == "closes" else None)
             score += worth * (np.minimum(count, 1) + np.minimum(count, enough) / enough)
-        score += np.minimum(_in_each_stretch(np.searchsorted(rows, self.own), len(rows)), MOST_ROWS // 2) / MOST_ROWS
+        score += (
+            np.minimum(counted(self.own), MOST_ROWS // 2) / MOST_ROWS - _WALL_COST * counted(self.drops) / MOST_ROWS
+        )
         alive = self._alive_at(rows)
-        score -= _CUT_WINDOW_COST / self.overlap * (alive[: len(score)] + 0.5 * alive[MOST_ROWS - 1 :])
+        score -= _CUT_WINDOW_COST / self.overlap * (alive[: len(score)] + 0.5 * alive[length - 1 :])
         jump = np.diff(self.trace.stream_time_ms[rows], prepend=self.trace.stream_time_ms[rows[:1]])
-        silences = np.flatnonzero(jump > _LONG_SILENCE * self.wait_ms)
-        score -= _SILENCE_COST * _in_each_stretch(silences, len(rows))
+        score -= _SILENCE_COST * counted(rows[jump > _LONG_SILENCE * self.wait_ms])
+        kept = counted(kinds["kept"])
+        score[kept < min(ENOUGH_KEPT, kept.max() / 2)] = -np.inf  # no wall of drops beside no session
         start = int(np.argmax(score))
-        return self._trimmed(rows[start : start + MOST_ROWS])
+        return float(score[start]), start
+
+    def _record_before(self, at: Longs) -> Longs:
+        """The key's record before each of `at`, without which a closure tells little; `at` where there is none."""
+        place = np.searchsorted(self.own, at) - 1
+        return np.where(place < 0, at, self.own[np.maximum(place, 0)]) if len(self.own) else at
 
     def _alive_at(self, rows: Longs) -> Floats:
         """How many windows of the key live on from before each of `rows`."""
@@ -255,10 +313,10 @@ class KeyRows(Generic[T_co]):
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def _in_each_stretch(places: Rows, length: int) -> Longs:
-    """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
-    seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
-    return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
+def _in_each_stretch(first: Rows, last: Rows, count: int, length: int) -> Longs:
+    """How many of the spans from `first` to `last` (places) lie in each stretch of so many of `count` rows."""
+    begun, ended = (np.append(0, np.cumsum(np.bincount(places, minlength=count))) for places in (first, last))
+    return np.maximum(ended[length : count + 1] - begun[: count - length + 1], 0)
 
 
 def partition_code(trace: Trace, key: int, partition: int | None) -> int:

@@ -23,6 +23,8 @@ from sessionkit.windows.contract import WindowKind
 _CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
 _HEAD_PIXELS = 34  # above the newest row's end, for the labels of what is still open
 _SMALLEST_PLANE, _LARGEST_PLANE, _ROW_PIXELS = 420, 620, 18
+_FAR = 4  # times as wide as the rest: a drop that would make the picture wider stands at its edge
+_MANY_TETHERS, _ROWS_APART = 12, 3  # more tethers of drops that follow so closely are drawn as one area
 _LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, and what all lanes should share
 _ROOMY_PITCH = 60  # from here on there is room for words below the bars
 _NAME_LENGTH = 26
@@ -41,6 +43,7 @@ class Plane(Generic[T_co]):
     axis: TimeAxis
     width: int = LEAST_WIDTH
     height: int | None = None  # of a picture whose title and legend stand beside it
+    last: int | None = None  # how many of the key's newest records were asked for
 
     @property
     def trace(self) -> T_co:
@@ -86,14 +89,68 @@ class Plane(Generic[T_co]):
     def reached_ms(self) -> tuple[list[int], int]:
         """Event times that its windows reach, and the least room beside them."""
 
+    @property
+    def late(self) -> Longs:
+        """The records that have a tether."""
+        return self.drops
+
+    @cached_property
+    def crowds(self) -> list[Longs]:
+        """Records whose tethers are so many and so close that they are drawn as one area."""
+        late = self.late
+        parts = np.split(late, np.flatnonzero(np.diff(np.searchsorted(self.rows, late)) > _ROWS_APART) + 1)
+        return [part for part in parts if len(part) > _MANY_TETHERS]
+
+    @cached_property
+    def alone(self) -> Longs:
+        """The records that have a tether of their own."""
+        return np.setdiff1d(self.late, np.concatenate([self.late[:0], *self.crowds]))
+
+    @cached_property
+    def bands(self) -> Outline:
+        """For each crowd the area from its marks to the close line."""
+        found = Outline()
+        for crowd in self.crowds:
+            y, close_ms = self.y(crowd), self.trace.close_time_ms[crowd].tolist()
+            found.add([*self.at_ms(crowd).tolist(), *close_ms[::-1]], [*y, *y[::-1]])
+        return found
+
+    @cached_property
+    def _rest(self) -> tuple[int, int, int]:
+        """From where to where the picture reaches without drops, and what is too far back to be drawn to scale."""
+        seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
+        kept = np.setdiff1d(self.shown(self.history.timed), self.drops)
+        times = [int(seen[0]), int(seen[-1]), *self.trace.batch.timestamp_ms[kept].tolist(), *self.reached_ms()[0]]
+        low, high = min(times), max(times)
+        is_empty = not len(kept) and not self.lives
+        return low, high, -1 if is_empty else low - _FAR * (high - low)
+
+    @cached_property
+    def far(self) -> Longs:
+        """The drops that stand at the edge."""
+        return self.drops[self.trace.batch.timestamp_ms[self.drops] < self._rest[2]]
+
+    def at_ms(self, records: Longs) -> Longs:
+        """Where records stand: at their event times, or at the edge."""
+        (low, _), room = self.x_range_ms, self._room_ms
+        times = self.trace.batch.timestamp_ms[records]
+        return np.where(np.isin(records, self.far), low + room // 2, times)
+
+    @cached_property
+    def _span_ms(self) -> tuple[int, int]:
+        low, high, _ = self._rest
+        near = self.trace.batch.timestamp_ms[np.setdiff1d(self.drops, self.far)]
+        return int(near.min(initial=low)), high
+
+    @property
+    def _room_ms(self) -> int:
+        low, high = self._span_ms
+        return max((high - low) // 30, self.reached_ms()[1], 1)
+
     @cached_property
     def x_range_ms(self) -> tuple[int, int]:
         """From the first to the last event time of the key and of its windows, with the stream time."""
-        seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
-        times = [int(seen[0]), int(seen[-1]), *self.trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
-        reached, least = self.reached_ms()
-        low, high = min(times + reached), max(times + reached)
-        room = max((high - low) // 30, least, 1)
+        (low, high), room = self._span_ms, self._room_ms
         return low - room, high + room
 
     def frame(self, legend: Legend, heading: Heading) -> Frame:

@@ -30,8 +30,7 @@ class SessionHistory(KeyRows[SessionTrace]):
 
     @property
     def events(self) -> dict[str, Longs]:
-        late_but_kept = self.late_but_kept
-        return {"drops": self.drops, "merges": self.merges, "reopened": self.reopened, "late_but_kept": late_but_kept}
+        return {"merges": self.merges, "reopened": self.reopened, "late_but_kept": self.late_but_kept}
 
     @cached_property
     def merges(self) -> Longs:
@@ -167,9 +166,11 @@ class SessionPlane(Plane[SessionTrace]):
 
     @cached_property
     def tethers(self) -> tuple[Outline, Outline]:
-        """For each drop: from its mark to the end of what it touches, and from there to the close line."""
-        away, missing = Outline(), Outline()
+        """For each drop alone: from its mark to the end of what it touches, and from there to the close line."""
+        away, missing, alone = Outline(), Outline(), set(self.alone.tolist())
         for row, missing_ms in self.missing_ms.items():
+            if row not in alone:
+                continue
             line_ms, y = int(self.trace.close_time_ms[row]), self.y_of(row)
             away.add((int(self.trace.batch.timestamp_ms[row]), line_ms - missing_ms), (y, y))
             missing.add((line_ms - missing_ms, line_ms), (y, y))

@@ -31,8 +31,7 @@ class WindowHistory(KeyRows[WindowTrace]):
 
     @property
     def events(self) -> dict[str, Longs]:
-        late = {"drops": self.drops, "partly_late": self.partly_late, "late_but_kept": self.late_but_kept}
-        return {**late, "kept": self.own[self.trace.accepted[self.own]]}
+        return {"partly_late": self.partly_late, "late_but_kept": self.late_but_kept}
 
     @cached_property
     def missed(self) -> Longs:

@@ -96,6 +96,10 @@ class WindowPlane(Plane[WindowTrace]):
         """The last instant of each of these windows that a record came too late for."""
         return self.trace.last_instant_ms(self.trace.ends_ms(self.trace.missed.start_ms[missed]))
 
+    @property
+    def late(self) -> Longs:
+        return self.shown(np.union1d(self.history.drops, self.history.partly_late))
+
     @cached_property
     def _first_missed(self) -> Longs:
         """Of the windows that each shown record missed, the one that had closed first."""
@@ -106,11 +110,13 @@ class WindowPlane(Plane[WindowTrace]):
 
     @cached_property
     def ticked(self) -> Longs:
-        """The missed windows whose ends are marked: not beside the record itself, nor many of one record."""
+        """The missed windows whose ends are marked: not beside the record itself, nor many of one record or of a
+        crowd."""
         mine, records = self.missed, self.trace.missed.record[self.missed]
         room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // usual_width(self.width)
         apart = self.ends_ms(mine) - self.trace.batch.timestamp_ms[records] > room_ms
         many = np.bincount(records, minlength=len(self.trace))[records] > _MOST_TICKS
+        apart &= np.isin(records, self.alone)
         return mine[apart & (~many | np.isin(mine, self._first_missed))]
 
     @cached_property
@@ -133,7 +139,7 @@ class WindowPlane(Plane[WindowTrace]):
 
     def reached_ms(self) -> tuple[list[int], int]:
         ends = [ms for life in self.lives for ms in life.steps[0][1:]]
-        return [*self.ends_ms(self.missed).tolist(), *ends], self.trace.longest_ms // 30
+        return ends, self.trace.longest_ms // 30
 
     @cached_property
     def layers(self) -> list[Outline]:
@@ -156,9 +162,10 @@ class WindowPlane(Plane[WindowTrace]):
 
     @cached_property
     def tethers(self) -> tuple[Outline, Outline]:
-        """For each late record: to the end of the window that had closed first, and from there to the close line."""
+        """For each late record alone: to the end of the window that had closed first, then to the close line."""
         away, missing = Outline(), Outline()
         mine = self._first_missed
+        mine = mine[np.isin(self.trace.missed.record[mine], self.alone)]
         for row, end_ms in zip(self.trace.missed.record[mine].tolist(), self.ends_ms(mine).tolist(), strict=True):
             y = self.y_of(row)
             away.add((int(self.trace.batch.timestamp_ms[row]), end_ms), (y, y))

@@ -377,7 +377,7 @@ class TestPlay:
 
     def test_counts_so_far_end_with_all(self, data: Any) -> None:
         run = spent_in(SESSIONS).run(data)
-        player = sk.play(run, "ana", first=0, last=len(data))
+        player = sk.play(run, "ana", from_offset=0, until_offset=len(data))
         player.arrivals.place = len(player.arrivals.words) - 1
         lost = run.dropped(missing_grace=False)
         assert count(player, "dropped")["shown"] == f"{(lost['key'] == 'ana').sum():,}"

@@ -14,9 +14,14 @@ const WORTH = {
   reopened: [8, 4],
   partlyLate: [8, 4],
   lateButKept: [4, 4],
-  closes: [3, 4],
+  farDrops: [6, 4],
+  opened: [4, 4],
+  closes: [7, 4],
   kept: [8, 40],
 };
+const NEAR = 8; // waits behind the close line up to which a drop can be drawn beside sessions
+const ENOUGH_KEPT = 40; // records that a stretch shows, if any has so many
+const WALL_COST = 36; // of nothing but drops
 const CUT_WINDOW_COST = 5;
 const LONG_SILENCE = 1.5;
 const SILENCE_COST = 6;
@@ -84,8 +89,8 @@ function historyOf(records, lengths, done, key, partition) {
     history.plain = own.filter((i) => (decision[i] === OPENED || decision[i] === ADDED) && !isLateButKept(i));
     history.reopened = [...new Set(reopenings.at.filter((_, n) => isMine.has(reopenings.window[n])))].sort((a, b) => a - b);
     history.partlyLate = [];
-    const { drops, merges, reopened, lateButKept } = history;
-    history.events = { drops, merges, reopened, lateButKept };
+    const { merges, reopened, lateButKept } = history;
+    history.events = { merges, reopened, lateButKept };
     history.wait = done.lag;
     history.overlap = 1;
   } else {
@@ -93,8 +98,8 @@ function historyOf(records, lengths, done, key, partition) {
     history.partlyLate = own.filter((i) => late[i] && decision[i] < LATE);
     history.lateButKept = own.filter((i) => isLateButKept(i) && !late[i]);
     history.plain = own.filter((i) => decision[i] < LATE && !late[i] && !isLateButKept(i));
-    const { drops, partlyLate, lateButKept } = history;
-    history.events = { drops, partlyLate, lateButKept, kept: own.filter((i) => decision[i] < LATE) };
+    const { partlyLate, lateButKept } = history;
+    history.events = { partlyLate, lateButKept };
     history.wait = lengths.size + done.lag;
     history.overlap = depth(mine.map((window) => windows.start[window]), lengths.size);
   }
@@ -173,38 +178,58 @@ function tellingOf({ records, done, own, closures, ofPartition, wait }) {
   return isTelling;
 }
 
-// How many of `places` lie in each stretch of so many rows.
-function inEachStretch(places, length) {
-  const seen = new Float64Array(length + 1);
-  for (const place of places) seen[place + 1]++;
-  for (let at = 0; at < length; at++) seen[at + 1] += seen[at];
-  return Array.from({ length: length - MOST_ROWS + 1 }, (_, at) => seen[at + MOST_ROWS] - seen[at]);
+// How many of the spans from `first` to `last` (places) lie in each stretch of so many of `count` rows.
+function inEachStretch(first, last, count, length) {
+  const [begun, ended] = [first, last].map((places) => {
+    const seen = new Float64Array(count + 1);
+    for (const place of places) seen[place + 1]++;
+    for (let at = 0; at < count; at++) seen[at + 1] += seen[at];
+    return seen;
+  });
+  return Array.from({ length: count - length + 1 }, (_, at) => Math.max(ended[at + length] - begun[at], 0));
+}
+
+// The records that make a stretch worth showing, by what they did.
+function worthSeeing({ records, done, own, drops, closures, spans, events, wait }) {
+  const isNear = (i) => records.stream[i] - done.lag - records.time[i] <= NEAR * wait;
+  const opened = [...spans.values()].flat().map(([begin]) => begin).filter((begin) => begin >= 0);
+  const found = { drops: drops.filter(isNear), farDrops: drops.filter((i) => !isNear(i)), opened };
+  const kept = own.filter((i) => done.decision[i] < LATE);
+  return { ...events, ...found, closes: closures.map((row) => done.closes.at[row]), kept };
 }
 
 function mostToSee(history, rows) {
-  const { records, done, own, closures, overlap, wait } = history;
-  const count = rows.length;
-  const score = new Float64Array(count - MOST_ROWS + 1);
+  const [long, short] = [MOST_ROWS, FEWEST_ROWS].map((length) => ({ ...bestStretch(history, rows, length), length }));
+  const { start, length } = short.score > long.score ? short : long;
+  return trimmed(history, rows.slice(start, start + length));
+}
+
+// What the stretch of so many rows with most to see is worth, and where it begins.
+function bestStretch(history, rows, length) {
+  const { records, own, drops, overlap, wait } = history;
+  const kinds = worthSeeing(history);
   const placesOf = (at) => at.map((i) => searchSorted(rows, i));
-  const kinds = { ...history.events, closes: closures.map((row) => done.closes.at[row]) };
+  const counted = (at, since = at) => inEachStretch(placesOf(since), placesOf(at), rows.length, length);
+  const recordBefore = (at) => at.map((i) => own[searchSorted(own, i) - 1] ?? i); // without it a closure tells little
+  const score = new Float64Array(rows.length - length + 1);
   for (const [kind, at] of Object.entries(kinds)) {
     const [worth, enough] = WORTH[kind];
-    inEachStretch(placesOf(at), count).forEach((n, start) => (score[start] += worth * (Math.min(n, 1) + Math.min(n, enough) / enough)));
+    counted(at, kind === "closes" ? recordBefore(at) : at).forEach((n, start) => (score[start] += worth * (Math.min(n, 1) + Math.min(n, enough) / enough)));
   }
-  inEachStretch(placesOf(own), count).forEach((n, start) => (score[start] += Math.min(n, MOST_ROWS / 2) / MOST_ROWS));
+  const dropped = counted(drops);
+  counted(own).forEach((n, start) => (score[start] += (Math.min(n, MOST_ROWS / 2) - WALL_COST * dropped[start]) / MOST_ROWS));
   const alive = aliveAt(history, rows);
-  const silences = [];
-  for (let at = 1; at < count; at++) {
-    if (records.stream[rows[at]] - records.stream[rows[at - 1]] > LONG_SILENCE * wait) silences.push(at);
-  }
-  const silent = inEachStretch(silences, count);
-  let best = 0;
-  for (let start = 0; start < score.length; start++) {
-    score[start] -= (CUT_WINDOW_COST / overlap) * (alive[start] + 0.5 * alive[start + MOST_ROWS - 1]);
+  const jumps = (at) => at && records.stream[rows[at]] - records.stream[rows[at - 1]] > LONG_SILENCE * wait;
+  const silent = counted(rows.filter((_, at) => jumps(at)));
+  const kept = counted(kinds.kept);
+  const enough = Math.min(ENOUGH_KEPT, kept.reduce((a, b) => Math.max(a, b), 0) / 2);
+  let best = { start: 0, score: -Infinity };
+  score.forEach((_, start) => {
+    score[start] -= (CUT_WINDOW_COST / overlap) * (alive[start] + 0.5 * alive[start + length - 1]);
     score[start] -= SILENCE_COST * silent[start];
-    if (score[start] > score[best]) best = start;
-  }
-  return trimmed(history, rows.slice(best, best + MOST_ROWS));
+    if (kept[start] >= enough && score[start] > best.score) best = { start, score: score[start] };
+  });
+  return best;
 }
 
 // How many windows of the key live on from before each of `rows`.

@@ -185,7 +185,7 @@ function mostEventful(records, lengths, done, lanes, clock) {
   const span = SPANS.filter((each) => each <= wanted).at(-1) ?? Math.max(wanted, 1);
   const cellOf = (time) => floorDiv(clock.local(time), span);
   const late = lateForSome(done);
-  const counts = new Map(); // of each cell: drops, merges, rescues, records
+  const counts = new Map(); // of each cell: drops, merges, rescues, kept
   for (let i = 0; i < records.count; i++) {
     if (records.slot[i] === NONE || records.time[i] < first || records.time[i] > last) continue;
     const cell = cellOf(records.time[i]);
@@ -194,12 +194,15 @@ function mostEventful(records, lengths, done, lanes, clock) {
     if (late[i]) count[0]++;
     if (done.decision[i] === MERGED) count[1]++;
     if (done.decision[i] < LATE && records.time[i] < records.stream[i] - done.lag) count[2]++;
-    count[3]++;
+    if (done.decision[i] < LATE) count[3]++;
   }
   const cells = [...counts.keys()].sort((a, b) => a - b);
-  const eventful = ([drops, merges, rescues]) => 2 * Math.sqrt(drops) + 6 * Math.sqrt(merges) + Math.sqrt(rescues);
-  const any = cells.some((cell) => eventful(counts.get(cell)) > 0);
-  const worth = (cell) => (any ? eventful(counts.get(cell)) : counts.get(cell)[3]);
+  const enough = Math.min(ENOUGH_KEPT, cells.reduce((most, cell) => Math.max(most, counts.get(cell)[3]), 0) / 2);
+  const worth = (cell) => {
+    const [drops, merges, rescues, kept] = counts.get(cell);
+    if (kept < enough) return -Infinity;
+    return 2 * Math.sqrt(drops) + 6 * Math.sqrt(merges) + Math.sqrt(rescues) + 0.1 * Math.sqrt(kept) + (drops ? 6 : 0);
+  };
   let best = cells[0];
   for (const cell of cells) if (worth(cell) > worth(best)) best = cell;
   return withoutEmptyEnds(records, done, lanes, clock.firstAt(best * span), clock.lastAt((best + 1) * span - 1));

@@ -275,13 +275,18 @@ class WhatIf {
     const rows = chooseRows(history, this.held);
     this.rows = rows;
     this.held = rows.length ? [rows[0], rows.at(-1)] : null; // it stays while sliders move
-    this.plane.show(planeScene(history, rows), sizesOf(done));
+    const scene = planeScene(history, rows);
+    this.plane.show(scene, sizesOf(done));
     const kept = history.own.filter((i) => done.decision[i] < LATE).length;
     const dropped = history.own.length - kept;
     const where = records.partitions > 1 ? `, partition ${records.partitionNumbers[partition]}` : "";
     this.planeTitle.textContent = `Key “${this.data.keys[key]}”${where}: ${plural(kept, "record")} kept, ${number(dropped)} dropped`;
     const isPart = rows.length < history.ofPartition.length;
     const said = ["read upwards: each row is one arriving record; sideways is when it happened"];
+    if (rows.length && !scene.timed.some((i) => scene.missing.has(i)) && !scene.drops.length) {
+      const where = dropped ? "no dropped record is in this part" : "none of its records was dropped";
+      said.push(`${where}: the picture shows ${plural(new Set(scene.lives.map(({ window }) => window)).size, this.noun)}${scene.merges.length ? `, ${plural(scene.merges.length, "merge")}` : ""}`);
+    }
     if (isPart && rows.length) said.push(`shown: offsets ${number(records.offset[rows[0]])} to ${number(records.offset[rows.at(-1)])}, without records of other keys that moved little or nothing`);
     if (key === this.data.cut?.key) said.push(this.data.cut.words);
     this.planeWords.textContent = said.join(" · ");

@@ -157,9 +157,10 @@ class PlaneView {
       this.thing(line, { kind: "cap", cap, window: cap.window, x: middle, y });
     }
     if (scene.bars) this.path(scene.bars, "merge");
+    this.path(scene.bands, "crowd");
     this.path(scene.away, "away");
     this.path(scene.lacking, "lacking");
-    for (const { record, end } of scene.missedEnds ?? []) {
+    for (const { record, end } of (scene.missedEnds ?? []).filter(({ record }) => scene.isAlone(record))) {
       const [x, y] = [this.x(end), this.y(scene.y(record))];
       this.room.append(draw("path", { d: `M${x.toFixed(1)} ${(y - 5).toFixed(1)}v10`, class: "away" }));
     }
@@ -176,7 +177,6 @@ class PlaneView {
 
   marks() {
     const { scene } = this;
-    const { records } = scene.history;
     const size = scene.rows.length <= 40 ? 5.5 : scene.rows.length <= 80 ? 4.5 : 4;
     const kinds = [
       ["others", "other", () => draw("circle", { r: size * 0.55 })],
@@ -189,8 +189,8 @@ class PlaneView {
     ];
     for (const [name, kind, shape] of kinds) {
       for (const i of scene[name]) {
-        const [x, y] = [this.x(records.time[i]), this.y(scene.y(i))];
-        const mark = shape();
+        const [x, y] = [this.x(scene.at(i)), this.y(scene.y(i))];
+        const mark = scene.far.has(i) ? draw("path", { d: `M${size} ${-size}L${-size} 0L${size} ${size}Z` }) : shape();
         mark.setAttribute("class", kind);
         mark.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
         this.room.append(mark);
@@ -204,7 +204,7 @@ class PlaneView {
   labels() {
     const { scene } = this;
     const { records, lengths, done } = scene.history;
-    const at = (i) => [this.x(records.time[i]), this.y(scene.y(i))];
+    const at = (i) => [this.x(scene.at(i)), this.y(scene.y(i))];
     for (const i of scene.timed) this.take(at(i), 7);
     for (const { x, y, cap } of this.things.filter(({ kind }) => kind === "cap")) {
       const half = (this.x(cap.end) - this.x(cap.start)) / 2;
@@ -221,13 +221,25 @@ class PlaneView {
       const said = `grace ${showDuration(lengths.grace)} → ${graceWith(lengths.grace, least)} would keep it`;
       return least === most ? said : `${said} in one window`;
     };
-    spoken(scene.drops.filter((i) => scene.missing.has(i)), "drop", (i) => {
+    for (const crowd of scene.crowds) {
+      const behind = crowd.map((i) => records.stream[i] - done.lag - records.time[i]);
+      const ends = [Math.min(...behind), Math.max(...behind)].map(aboutDuration);
+      const isDrop = new Set(scene.drops);
+      const dropped = crowd.filter((i) => isDrop.has(i)).length;
+      const partly = dropped < crowd.length ? ` and ${number(crowd.length - dropped)} too late for some windows` : "";
+      const middle = crowd[crowd.length >> 1];
+      const x = (this.x(scene.at(middle)) + this.x(records.stream[middle] - done.lag)) / 2;
+      const words = [`${plural(dropped, "record")} dropped${partly}`, `${[...new Set(ends)].join(" to ")} behind the line`];
+      this.label(words, x, this.y(scene.y(middle)), "drop", true) || this.label(words, x, this.y(scene.y(middle)), "drop");
+    }
+    spoken(scene.drops.filter((i) => scene.missing.has(i) && scene.isAlone(i)), "drop", (i) => {
       const missing = scene.missing.get(i);
       const [least, most] = Array.isArray(missing) ? missing : [missing, missing];
-      return [`dropped · ${lacked(least)} short`, cure(least, most)];
+      const short = `${lacked(least)} short`;
+      return scene.far.has(i) ? ["◂ dropped", this.clock.show(records.time[i]), short] : [`dropped · ${short}`, cure(least, most)];
     });
     spoken(scene.merges, "bridge", () => ["bridge: two sessions become one"]);
-    spoken(scene.partlyLate, "bridge", () => ["too late for some of its windows"]);
+    spoken(scene.partlyLate.filter(scene.isAlone), "bridge", () => ["too late for some of its windows"]);
     spoken(scene.reopened, "ink", () => ["re-opened: closed, but still retained"]);
     for (const { how, steps, end } of scene.lives) {
       if (how !== "open" && how !== "cut") continue;

@@ -2,6 +2,9 @@
 
 const MOST_REASONS = 300; // drops whose missing grace is worked out: each costs a replay
 const MOST_LAYERS = 6; // of bodies over one another; of more only the foot and the end are drawn
+const FAR = 4; // times as wide as the rest: a drop that would make the picture wider stands at its edge
+const MANY_TETHERS = 12; // more tethers of drops that follow so closely are drawn as one area
+const ROWS_APART = 3;
 const MOST_OVER = 40; // windows over one another that a plane draws
 
 // Many lines or polygons, parted by null.
@@ -93,6 +96,33 @@ function clockTimes({ history: { records }, rows }) {
   return [Math.max(records.stream[rows[0]], 0), Math.max(records.stream[rows.at(-1)], 0)];
 }
 
+// What late records need: those whose tethers are many and close are crowds, each drawn as one area (`bands`); drops far
+// back stand at the edge; `at` is where a record stands.
+function addLate(scene, late, reached, least) {
+  const { history, rows, y } = scene;
+  const { records, done } = history;
+  const parts = [];
+  late.forEach((i, n) => (n && y(i) - y(late[n - 1]) <= ROWS_APART ? parts.at(-1).push(i) : parts.push([i])));
+  scene.crowds = parts.filter((part) => part.length > MANY_TETHERS);
+  const crowded = new Set(scene.crowds.flat());
+  scene.isAlone = (i) => !crowded.has(i);
+  const isDrop = new Set(scene.drops);
+  const kept = scene.timed.filter((i) => !isDrop.has(i)).map((i) => records.time[i]);
+  const rest = [...clockTimes(scene), ...kept, ...reached];
+  const [low, high] = [rest.reduce((a, b) => Math.min(a, b), Infinity), rest.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const limit = kept.length || scene.lives.length ? low - FAR * (high - low) : -1;
+  scene.far = new Set(scene.drops.filter((i) => records.time[i] < limit));
+  const near = scene.drops.filter((i) => !scene.far.has(i)).map((i) => records.time[i]);
+  scene.xRange = span([low, high, ...near], least);
+  const edge = scene.xRange[0] + floorDiv(near.reduce((a, b) => Math.min(a, b), low) - scene.xRange[0], 2);
+  scene.at = (i) => (scene.far.has(i) ? edge : records.time[i]);
+  scene.bands = new Outline();
+  for (const crowd of scene.crowds) {
+    const [heights, close] = [crowd.map(y), crowd.map((i) => records.stream[i] - done.lag)];
+    scene.bands.add([...crowd.map(scene.at), ...close.reverse()], [...heights, ...heights.slice().reverse()]);
+  }
+}
+
 function addSessions(scene) {
   const { history, rows, y } = scene;
   const { records, lengths, done } = history;
@@ -105,9 +135,12 @@ function addSessions(scene) {
   scene.bars = new Outline();
   for (const i of scene.merges) scene.bars.add([done.startAfter[i], done.endAfter[i]], [y(i), y(i)]);
   scene.missing = new Map(scene.drops.slice(0, MOST_REASONS).map((i) => [i, missingGrace(records, lengths, i)]));
+  const reached = scene.lives.flatMap(({ steps }) => steps.flatMap(([, start, end]) => [start - lengths.gap, end + lengths.gap]));
+  addLate(scene, scene.drops, reached, 1);
   scene.away = new Outline();
   scene.lacking = new Outline();
   for (const [i, missing] of scene.missing) {
+    if (!scene.isAlone(i)) continue;
     const line = records.stream[i] - done.lag;
     scene.away.add([records.time[i], line - missing], [y(i), y(i)]);
     scene.lacking.add([line - missing, line], [y(i), y(i)]);
@@ -118,9 +151,6 @@ function addSessions(scene) {
     const [low, high] = [y(Math.max(cap.at, rows[0])), Math.min(y(cap.until), scene.top)];
     for (const edge of [cap.start, cap.end]) scene.retained.add([edge, edge], [low, high]);
   }
-  const times = [...clockTimes(scene), ...scene.timed.map((i) => records.time[i])];
-  for (const { steps } of scene.lives) for (const [, start, end] of steps) times.push(start - lengths.gap, end + lengths.gap);
-  scene.xRange = span(times, 1);
 }
 
 function addWindows(scene) {
@@ -143,28 +173,27 @@ function addWindows(scene) {
     const [row, start, stop] = steps[0];
     scene.feet.add([start, stop, stop], [row, row, end]);
   });
+  const late = [...scene.drops, ...scene.partlyLate].sort((a, b) => a - b);
+  const reached = scene.lives.flatMap(({ steps: [[, start, end]] }) => [start, end]);
+  addLate(scene, late, reached, floorDiv(lengths.size, 30));
   scene.away = new Outline();
   scene.lacking = new Outline();
   scene.missing = new Map(); // of each late record: the least and the most grace that it lacked
   scene.missedEnds = [];
   const first = touchesByRecord(records, done);
-  const ends = [];
   for (const i of scene.timed) {
     const missed = [];
     for (let touch = first[i]; touch < first[i + 1]; touch++) {
       if (done.touches.window[touch] === NONE) missed.push(done.touches.start[touch] + lengths.size - 1);
     }
     if (!missed.length) continue;
-    ends.push(...missed);
     const close = records.stream[i] - done.lag;
     scene.missing.set(i, [close - missed.at(-1), close - missed[0]]);
     scene.missedEnds.push(...missed.map((end) => ({ record: i, end })));
+    if (!scene.isAlone(i)) continue;
     scene.away.add([records.time[i], missed[0]], [y(i), y(i)]);
     scene.lacking.add([missed[0], close], [y(i), y(i)]);
   }
-  const times = [...clockTimes(scene), ...scene.timed.map((i) => records.time[i]), ...ends];
-  for (const { steps } of scene.lives) times.push(steps[0][1], steps[0][2]);
-  scene.xRange = span(times, floorDiv(lengths.size, 30));
 }
 
 // How many records a window held when it was closed.

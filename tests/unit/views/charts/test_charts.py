@@ -275,7 +275,7 @@ def test_plane_and_lanes_of_any_stream(rows: list[tuple[str, int, int]], gap: in
     assert len(pieces(named(figure, "closed: the result"))) == int(of_mine[trace.closes.window].sum())
     reopened = np.unique(trace.reopenings.at[of_mine[trace.reopenings.window]])
     assert len(named(figure, "re-opened").x) == len(reopened)
-    assert len(figure.data) == 17
+    assert len(figure.data) == 19
     wide = figure.layout.width - figure.layout.margin.l - figure.layout.margin.r
     assert_apart(boxes(figure), wide, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b)
     assert all(len(labels(figure, kind)) <= 3 for kind in ("dropped", "bridge", "closed", "open", "late but kept"))
@@ -368,14 +368,14 @@ def test_plane_refuses_what_is_not_there(toy: SessionTrace) -> None:
         plane(toy, WINDOWS, 5)
     with pytest.raises(UnknownRecord, match="holds no records"):
         plane(run([]), WINDOWS, "ana")
-    with pytest.raises(UnknownRecord, match=r"first=90, last=None; offsets 0 to 21"):
-        plane(toy, WINDOWS, "ana", first=90)
+    with pytest.raises(UnknownRecord, match=r"from_offset=90, until_offset=None; offsets 0 to 21"):
+        plane(toy, WINDOWS, "ana", from_offset=90)
     with pytest.raises(InvalidArgument, match=r"theme must be a known choice; got 'blue'"):
         plane(toy, WINDOWS, "ana", theme="blue")  # type: ignore[arg-type]
 
 
 def test_plane_of_a_part_keeps_the_rest_out(toy: SessionTrace) -> None:
-    figure = plane(toy, WINDOWS, "ana", first=8, last=16)
+    figure = plane(toy, WINDOWS, "ana", from_offset=8, until_offset=16)
     assert "shown: offsets 8 to 16 of 0 to 21" in heading(figure)
     assert len(named(figure, "dropped").x) == 1 and len(named(figure, "bridge").x) == 0
     assert "goes on" in labels(figure, "open")[0]
@@ -410,7 +410,7 @@ def test_plane_of_a_long_history_shows_a_telling_part(flights: sk.Run) -> None:
     assert figure.layout.xaxis.type == "date" and figure.layout.xaxis.title.text == "event time, New York"
     assert min(len(named(figure, name).x) for name in ("dropped", "bridge", "late, saved", "record")) > 0
     history = SessionHistory(trace, trace.keys.to_pylist().index("EV@EWR"), 0)
-    rows = history.choose(None, None)
+    rows = history.choose()
     assert len(rows) == shown
     for place, row in enumerate(rows.tolist()):
         assert stair_at(named(figure, "close line"), place, 1) == trace.close_time_ms[row]
@@ -433,11 +433,11 @@ def test_plane_of_every_key_of_the_flights(flights: sk.Run) -> None:
 @pytest.mark.slow
 def test_plane_from_and_up_to_an_offset(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
-    after = plane(trace, windows, "UA@EWR", first=20_000)
+    after = plane(trace, windows, "UA@EWR", from_offset=20_000)
     assert "shown: offsets 20,0" in heading(after)
-    before = plane(trace, windows, "UA@EWR", last=20_000)
+    before = plane(trace, windows, "UA@EWR", until_offset=20_000)
     assert re.search(r"shown: offsets [\d,]+ to (19,9|20,0)\d\d of", heading(before))
-    whole = plane(trace, windows, "UA@EWR", first=0, last=28_490)
+    whole = plane(trace, windows, "UA@EWR", from_offset=0, until_offset=28_490)
     assert {each.type for each in whole.data} == {"scatter", "scattergl"}
     assert len(whole.data) == len(after.data)
 
@@ -461,7 +461,7 @@ def test_playback_is_a_curtain_with_a_frame_for_each_record(toy: SessionTrace) -
 @pytest.mark.slow
 def test_playback_of_many_rows_takes_larger_steps(flights: sk.Run) -> None:
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
-    figure = plane(flights.trace, windows, "UA@EWR", first=0, last=3_000, playback=True)
+    figure = plane(flights.trace, windows, "UA@EWR", from_offset=0, until_offset=3_000, playback=True)
     assert len(figure.frames) <= 242
     assert figure.frames[-1].layout.shapes[0].y0 == figure.layout.yaxis.range[1]
 

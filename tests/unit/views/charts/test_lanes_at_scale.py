@@ -180,7 +180,7 @@ def test_records_that_lie_over_each_other_have_no_rims(windows: Any, theme: Any)
     for width in (700, 1200):
         assert _rims(run.lanes(theme=theme, width=width)) == {0}
     assert min(_rims(run.lanes(keys=["bob"], theme=theme))) > 0, "the few of one key stand apart"
-    assert _rims(run.plane(key="ada", first=0, last=4_000, theme=theme)) == {0}
+    assert _rims(run.plane(key="ada", from_offset=0, until_offset=4_000, theme=theme)) == {0}
     assert min(_rims(run.plane(key="ada", theme=theme))) > 0
 
 

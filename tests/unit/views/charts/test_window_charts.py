@@ -258,7 +258,7 @@ def test_plane_of_one_record_and_of_none() -> None:
 
 
 def test_plane_of_a_part_and_of_windows_from_a_store() -> None:
-    figure = run_of(TOY, HOPPING).plane("ana", first=8, last=16)
+    figure = run_of(TOY, HOPPING).plane("ana", from_offset=8, until_offset=16)
     assert "shown: offsets 8 to 16 of 0 to 21" in heading(figure)
     assert "what starts at the lower edge began earlier" in heading(figure)
     assert "goes on ↑" in labels(figure, "open")
