@@ -316,10 +316,14 @@ def _label_crowd(scene: Plane, placement: Placement, crowd: Longs) -> None:
     text = f"<b>{plural(dropped, 'record')} dropped{partly}</b><br>{span} behind the line"
     middle = crowd[len(crowd) // 2]
     x_ms = int(scene.at_ms(crowd)[len(crowd) // 2] + scene.trace.close_time_ms[middle]) // 2
-    y, places = scene.y_of(int(middle)), around(270, *text_size(text))
-    label = Label("crowd", x_ms, y, text, scene.colours.drop, places)
-    if not placement.place(replace(label, places=np.zeros((1, 2))), leader=False):
-        placement.place(label)
+    y, in_it = scene.y_of(int(middle)), np.zeros((1, 2))
+    for said in (text, text.partition("<br>")[0]):
+        wide, high = text_size(said)
+        above = [(across, -up) for up in range(150, 420, 15) for across in (0, wide / 2 - 30)]
+        places = np.vstack([around(270, wide, high), above])
+        label = Label("crowd", x_ms, y, said, scene.colours.drop, places)
+        if placement.place(replace(label, places=in_it), leader=False) or placement.place(label):
+            return
 
 
 def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
