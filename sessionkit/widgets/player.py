@@ -30,10 +30,10 @@ class Player(Board):
     _scene: Plane
     _composed: Composed
 
-    def __init__(self, run: Run, key: Any, **stretch: int | None) -> None:
+    def __init__(self, run: Run, key: Any, **stretch: Any) -> None:
         self.run = run
         self.key = run.most_eventful_key() if key is None else key
-        self._options: Any = stretch
+        self._options = stretch
         scene = plane_scene(run.trace, run.plan._complete_windows, self.key, **self._options)
         steps = _steps(scene)
         self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)
