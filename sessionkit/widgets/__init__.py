@@ -77,7 +77,7 @@ def play(
         >>> player = sk.play(waves.run(flights), "EV@EWR")
         >>> player.arrivals.place = 3
         >>> player.arrivals.words[3]
-        '298 · DL@JFK · 2013-07-01 10:55'
+        '223 · EV@EWR · 2013-07-01 09:00'
     """
     _check_installed()
     from sessionkit.widgets.player import Player
