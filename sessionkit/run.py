@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.suppression.stage import Suppressor
     from sessionkit.trace.trace import Trace
-    from sessionkit.views.clock.clock import Clock
     from sessionkit.views.comparison.comparison import Comparison
     from sessionkit.views.drawing.palettes import Figure, Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
     from sessionkit.views.emissions.emissions import Emissions, SuppressBuffer
+    from sessionkit.views.explain.clock import Clock
     from sessionkit.views.explain.record import Explanation
     from sessionkit.views.kafka_metrics import Held, Level
     from sessionkit.views.lanes.lanes import Sort
@@ -575,7 +575,7 @@ class Run(Generic[Frame]):
             >>> print(waves.run(flights).clock().words()[0])
             955 of 28,491 records (3.35%) were dropped as late.
         """
-        from sessionkit.views.clock.clock import Clock
+        from sessionkit.views.explain.clock import Clock
 
         self.trace.check_all_keys("clock")
         return Clock(self.trace, self._windows)

@@ -24,7 +24,7 @@ from sessionkit.report.parts import Bar, Cell, Files, Number, link, numbers, sec
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
-from sessionkit.views.finding import explaining, finding
+from sessionkit.views.over_time.finding import explaining, finding
 from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.words import clock, records_dropped
 from sessionkit.windows.missing_grace import missing_grace_ms

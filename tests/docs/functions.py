@@ -14,11 +14,11 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from sessionkit.views.clock.clock import Clock
 from sessionkit.views.comparison.comparison import Comparison
 from sessionkit.views.drawing.palettes import Options
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
 from sessionkit.views.emissions.emissions import Emissions
+from sessionkit.views.explain.clock import Clock
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.lineage.lineage import Lineage
 from sessionkit.views.over_time.over_time import Latency, OpenWindows

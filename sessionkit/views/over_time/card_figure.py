@@ -15,8 +15,8 @@ from sessionkit.views.drawing.grammar import FONT
 from sessionkit.views.drawing.measured_text import BOLD, flow
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
-from sessionkit.views.finding import finding
 from sessionkit.views.over_time.buckets import buckets
+from sessionkit.views.over_time.finding import finding
 from sessionkit.views.words import records_dropped, zone_named
 
 if TYPE_CHECKING:

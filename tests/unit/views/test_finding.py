@@ -10,9 +10,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.durations import DAY, HOUR, MINUTE
 from sessionkit.errors import InvalidArgument, PicturesUnavailable
-from sessionkit.views.finding import finding
 from sessionkit.views.over_time.buckets import MOST, buckets
 from sessionkit.views.over_time.card_figure import HEADLINE, card_figure
+from sessionkit.views.over_time.finding import finding
 from tests.optional import Browser
 
 START = 1_720_000_000_000

@@ -15,7 +15,7 @@ from sessionkit.views.drawing.simple_frame import SAID, add_row_text, dress_plai
 from sessionkit.views.words import lower_first, record_name
 
 if TYPE_CHECKING:
-    from sessionkit.views.clock.clock import Clock
+    from sessionkit.views.explain.clock import Clock
 
 TITLE = "Who moved the clock"
 MOST, ROW, LETTERS = 8, 54, 84

@@ -108,7 +108,7 @@ class Clock(Pictured, Generic[Frame]):
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """The records to which most others were lost, a bar each."""
-        from sessionkit.views.clock.figure import clock_figure
+        from sessionkit.views.explain.clock_figure import clock_figure
 
         return clock_figure(self, theme=theme)
 
