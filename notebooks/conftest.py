@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("PLOTLY_RENDERER", "plotly_mimetype")  # without the picture that GitHub shows
+os.environ.setdefault("TQDM_DISABLE", "1")  # a slow machine shows how far a call is, a fast one does not
 
 COMPILES = """
 import pandas as pd, sessionkit as sk

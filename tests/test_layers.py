@@ -31,7 +31,7 @@ HOMES = {
     "plotly": ("views/drawing/", "views/plane/", "views/lanes/", "views/emissions/"),  # and files called figure
     "rocksdict": "stores/rocksdb/",
     "typer": "cli/",
-    "rich": "cli/",
+    "tqdm": "base/",
 }
 NEVER = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 

@@ -14,6 +14,7 @@ from sessionkit.advice.replay import Replay, order_advice
 from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, about, enough_ms, show_duration
+from sessionkit.base.progress import progress
 from sessionkit.base.text import percent, plural
 from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
@@ -332,9 +333,10 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         plan = plan.with_windows(inactivity_gap=gap)
     replay = Replay.of(plan, data)
     tried: dict[int, float] = {}
-    grace_ms = _smallest_grace_ms(plan, replay, keep, tried)
-    for each_ms in np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist():
-        _share(plan, replay, each_ms, tried)
+    with progress("looking for a grace"):
+        grace_ms = _smallest_grace_ms(plan, replay, keep, tried)
+        for each_ms in np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist():
+            _share(plan, replay, each_ms, tried)
     graces = np.array(sorted(tried), np.int64)
     chosen = plan.with_windows(grace_ms=grace_ms)
     apart, joining_ms = replay.joined(chosen)
@@ -365,6 +367,7 @@ def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int,
 
 def _share(plan: Plan, replay: Replay, grace_ms: int, tried: dict[int, float]) -> float:
     if grace_ms not in tried:
-        late, records = replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows), replay.usable
+        with progress(f"{plural(len(tried), 'grace')} tried"):
+            late, records = replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows), replay.usable
         tried[grace_ms] = (records - late) / records if records else 1.0
     return tried[grace_ms]

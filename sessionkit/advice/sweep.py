@@ -15,6 +15,7 @@ from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.arrays import Flags
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
+from sessionkit.base.progress import progress
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
@@ -179,7 +180,12 @@ def _several(name: str, values: Any) -> list[Any]:
 def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:
     """What `sweep` gives, of records that were read already."""
     plans = _plans(plan, values)
-    return _sweep(plans, [*values], [replay.counts(each._complete_windows) for each in plans], replay.batch.frame)
+    counted = list[Counts]()
+    with progress(f"sweeping {plural(len(plans), 'cell')}", len(plans)) as reached:
+        for each in plans:
+            reached(len(counted))
+            counted.append(replay.counts(each._complete_windows))
+    return _sweep(plans, [*values], counted, replay.batch.frame)
 
 
 def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:

@@ -36,6 +36,7 @@ from sessionkit.audits.words import audit_words
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import without_collections
+from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
@@ -157,7 +158,8 @@ class Audit(Pictured, Generic[Frame]):
     @cached_property
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
-        return safe_retentions(lowest_ms, lambda retention_ms: self._replay(retention_ms)._replayed)
+        with progress("looking for a retention that loses nothing"):
+            return safe_retentions(lowest_ms, lambda retention_ms: self._replay(retention_ms)._replayed)
 
     @cached_property
     def _replayed(self) -> Replayed:
@@ -328,7 +330,8 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
     check_audited(plan, how)
     batch = read_records(data, plan.source, plan._value_columns(how.clock))
     settings = settings_of(plan, how, len(batch))
-    return _replays(plan, batch, settings)(settings.retention_ms)
+    with progress("auditing"):
+        return _replays(plan, batch, settings)(settings.retention_ms)
 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.progress import progress
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 
@@ -154,7 +155,8 @@ class _Known:
         if self.replays >= MOST_REPLAYS:
             return None
         self.replays += 1
-        noticed, losing = self._replay(retention_ms)
+        with progress(f"{self.replays} of at most {MOST_REPLAYS} tried"):
+            noticed, losing = self._replay(retention_ms)
         lost = frozenset(losing)
         for part in dict.fromkeys((*noticed, *losing)):
             known = self._safe.setdefault(part, _Part())

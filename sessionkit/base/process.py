@@ -18,18 +18,9 @@ from sessionkit.errors import InvalidArgument, TooLarge, problem, shorten
 THREADS = "SESSIONKIT_THREADS"
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _GROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-MANY_RECORDS = 50_000  # that are gone through one by one
 _MUCH = 2**26  # bytes that are made for all threads, however many there are
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def one_by_one(records: int) -> Iterator[int]:
-    """The places of the records, 0 and up; of many records it says on stderr how far it is."""
-    for done in range(0, records, MANY_RECORDS):
-        if records > MANY_RECORDS:
-            print(f"sessionkit replays records: {done:,} of {records:,} are done …", file=sys.stderr, flush=True)
-        yield from range(done, min(done + MANY_RECORDS, records))
 
 
 def thread_count() -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from sessionkit.base.progress import progress
 
 TYPED: ContextVar[str | None] = ContextVar("the command as it was typed", default=None)
 _TYPES = re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?')
@@ -52,11 +55,6 @@ def steps(count: int, plain: Callable[[str], None] = lambda step: None) -> Itera
     if not (sys.stderr.isatty() and sys.stdout.isatty()):
         yield plain
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    words = TextColumn("{task.description}", markup=False)
-    console = Console(stderr=True)
-    with Progress(SpinnerColumn(), BarColumn(), words, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=count, completed=-1)
-        yield lambda step: bar.update(task, description=step, advance=1)
+    done = itertools.count()
+    with progress("", count) as reached:
+        yield lambda step: reached(next(done), step)

@@ -15,7 +15,8 @@ from sessionkit.aggregations.folds import function_failed, record_values, typed_
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.base.process import one_by_one, without_collections
+from sessionkit.base.process import without_collections
+from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Commits, Life, Restart
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.deployed.suppressed_results import SuppressedResults
@@ -228,20 +229,23 @@ class _ProcessorRun:
         batch, values = self.batch, _values(self.aggregations, self.batch)
         codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
-        for i in one_by_one(len(batch)):
-            self._at = self._last_of[partitions[i]] = i
-            self.clock_ms.append(self._now_ms())
-            if batch.rejected is not None and batch.rejected[i]:
-                recorder.decision[i] = batch.rejected[i]
-                if batch.rejected[i] >= TICK:  # it moves stream time without a record
-                    self.processors[partitions[i]].tick(times[i])
-                    if self.how.emit == "on_window_close":
-                        self._emit(recorder, partitions[i])
-            else:
-                self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
-                self._note_refused()  # by the store, when something was evicted
-            if self._commits.is_due(i, self.clock_ms[-1]):
-                self._commit()
+        with progress("replaying the records", len(batch)) as reached:
+            for i in range(len(batch)):
+                if not i % 1_000:
+                    reached(i)
+                self._at = self._last_of[partitions[i]] = i
+                self.clock_ms.append(self._now_ms())
+                if batch.rejected is not None and batch.rejected[i]:
+                    recorder.decision[i] = batch.rejected[i]
+                    if batch.rejected[i] >= TICK:  # it moves stream time without a record
+                        self.processors[partitions[i]].tick(times[i])
+                        if self.how.emit == "on_window_close":
+                            self._emit(recorder, partitions[i])
+                else:
+                    self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
+                    self._note_refused()  # by the store, when something was evicted
+                if self._commits.is_due(i, self.clock_ms[-1]):
+                    self._commit()
         if self.how.restart != "killed":
             self._commit()
 

@@ -15,6 +15,7 @@ from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import handing_over, thread_count
+from sessionkit.base.progress import progress
 from sessionkit.engine.bands import BAND, BandRun, sample_records
 from sessionkit.engine.forms import SessionRun, WindowRun
 from sessionkit.engine.memory import check_windows
@@ -95,7 +96,8 @@ def _run_as_they_came(
         before_run = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
         row_counts = make_fold(count(), {}, pa.array(before_run), described)
     kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
-    with handing_over(worth_it=len(batch) > CHUNK) as hand:
+    is_long = len(batch) > CHUNK
+    with handing_over(worth_it=is_long) as hand, progress("running the plan", len(batch)) as kept["reached"]:
         feed = Feed(
             batch,
             Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0),

@@ -21,6 +21,7 @@ from sessionkit.base.result_columns import TIMES, UNLESS_SO_LATE, last_shown_ms,
 from sessionkit.errors import InvalidData, SessionkitError, SparkUnavailable, StoreCorrupted, problem, shorten
 from sessionkit.spark import functions as F
 from sessionkit.spark.environment.worker_python import WANT
+from sessionkit.spark.job_progress import job_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -122,7 +123,8 @@ _OURS = re.compile(r"sessionkit\.errors\.(\w+): (.+)")
 def readable_errors() -> Iterator[None]:
     """Raises the error of a Spark worker as the one-line error that it is, without the stack of the Java around it.
 
-    And what Java says of a checkpoint that is damaged as `StoreCorrupted`, with the file.
+    And what Java says of a checkpoint that is damaged as `StoreCorrupted`, with the file. After two seconds it shows
+    how far Spark's tasks are, unless `sk.options.progress` is False.
 
     Views are lazy, so an error in the records comes up in whatever starts the job; `metrics()` and all that answers
     at once do this by themselves.
@@ -132,7 +134,8 @@ def readable_errors() -> Iterator[None]:
         ...     rows = plan.run(spark_df).table().collect()  # doctest: +SKIP
     """
     try:
-        yield
+        with job_progress():
+            yield
     except SessionkitError:
         raise
     except Exception as error:

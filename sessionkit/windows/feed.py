@@ -10,6 +10,7 @@ import numpy as np
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
 from sessionkit.base.process import Hand, at_once
+from sessionkit.base.progress import Reached
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
@@ -95,12 +96,13 @@ class Feed:
         keep: bool,
         keep_offsets: bool = True,
         hand: Hand = at_once,
+        reached: Reached = lambda done, words="", /: None,
     ) -> None:
         """Decisions are kept or not, and so is by which records windows were opened.
 
-        What can be done beside the kernel is handed over to `hand`.
+        What can be done beside the kernel is handed over to `hand`; `reached` is told how many records are done.
         """
-        self.batch, self.loaded, self.slots, self.hand = batch, loaded, slots, hand
+        self.batch, self.loaded, self.slots, self.hand, self.reached = batch, loaded, slots, hand, reached
         self.keep, self.keeps_offsets = keep, keep_offsets
         self.first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
@@ -129,6 +131,7 @@ class Feed:
         first, second = self._room(min(size, len(self))), self._room(min(size, max(0, len(self) - size)))
         following = [hand(partial(self._columns, 0, size, first))] if len(self) else []
         for lo in range(0, len(self), size):
+            self.reached(lo)
             columns = following.pop()()
             if lo + size < len(self):
                 first, second = second, first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from sessionkit.base.progress import calls
 from sessionkit.base.text import one_of
 
 if TYPE_CHECKING:
@@ -20,12 +21,16 @@ THEMES = ("light", "dark")
 
 
 class Options:
-    """What pictures look like where a call does not say it. Boards and pages follow the theme of the page they are on.
+    """What pictures look like where a call does not say it, and whether long calls show how far they are.
+
+    Boards and pages follow the theme of the page they are on.
 
     Example:
         >>> sk.options.theme = "dark"
         >>> figure = waves.run(flights).lanes()
         >>> sk.options.theme = "light"
+        >>> sk.options.progress
+        True
     """
 
     __slots__ = ("_theme",)
@@ -47,8 +52,22 @@ class Options:
         one_of("sk.options.theme", theme, THEMES)
         self._theme = theme
 
+    @property
+    def progress(self) -> bool:
+        """Whether calls that take longer than two seconds show how far they are, in notebooks and terminals.
+
+        Raises:
+            InvalidArgument: it is set to something else than True or False.
+        """
+        return calls.is_on
+
+    @progress.setter
+    def progress(self, progress: bool) -> None:
+        one_of("sk.options.progress", progress, (True, False))
+        calls.is_on = progress
+
     def __repr__(self) -> str:
-        return f"Options: theme={self._theme!r}"
+        return f"Options: theme={self._theme!r}, progress={self.progress}"
 
 
 options = Options()

@@ -701,18 +701,3 @@ def test_plans_that_are_refused() -> None:
     trailing = sk.SlidingWindows(time_difference_ms=5, grace=0, trailing_only=True)
     with pytest.raises(InvalidArgument, match="Kafka has no trailing-only windows"):
         sk.audit(BY_KEY.windowed_by(trailing).emit(CLOSE).count(), table)
-
-
-def test_an_audit_of_many_records_says_how_far_it_is(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An audit of 170,000 records, of which it searches the retentions, said nothing for minutes."""
-    rows = table_of(a(*range(0, 20 * 130, 20)))
-    plan = BY_KEY.windowed_by(GAP_10).count()
-    sk.audit(plan, rows)
-    assert capsys.readouterr().err == "", "few records"
-    monkeypatch.setattr("sessionkit.base.process.MANY_RECORDS", 50)
-    for replay in (lambda: sk.audit(plan, rows), lambda: plan.run(rows, deployment=sk.Deployment())):
-        replay()
-        told = [f"sessionkit replays records: {done} of 130 are done …" for done in (0, 50, 100)]
-        assert capsys.readouterr().err.splitlines() == told
