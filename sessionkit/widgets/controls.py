@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from sessionkit.base.durations import duration_ms, show_duration
-from sessionkit.errors import InvalidArgument
+from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.widgets.tuner import ladder
 
 
 class Control:
@@ -192,3 +193,15 @@ class Play(Control):
 
     def spec(self) -> dict[str, Any]:
         return {**super().spec(), "slider": self._slider, "step_ms": self._step_ms}
+
+
+def sliders_of(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, Length]:
+    """A slider for each of these lengths, over a span that is given, or around what it is set to."""
+    unknown = [name for name in spans if name not in settings]
+    if unknown:
+        raise InvalidArgument(problem("these windows have no such length", repr(unknown[0]), f"one of {[*settings]}"))
+    longest = max(settings.values())
+    return {
+        name: Length(name, ladder(value, value or longest, spans.get(name), name), value)
+        for name, value in settings.items()
+    }

@@ -7,25 +7,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import traitlets
+
 from sessionkit.advice.sweep import lengths_ms
 from sessionkit.base.calls import called_as
-from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.durations import Duration, duration_ms, show_duration
 from sessionkit.base.text import key_name
-from sessionkit.errors import InvalidArgument, SessionkitError, problem
+from sessionkit.errors import InvalidArgument, SessionkitError
 from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
+from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
 from sessionkit.views.drawing.palettes import Figure, Theme, palette
 from sessionkit.views.emissions.emissions import Emissions, emissions_of
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
-from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
+from sessionkit.widgets.controls import Button, Choice, Control, Field, Length, sliders_of
 from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained
-from sessionkit.widgets.tuner import Tuner, ladder, plan_code
+from sessionkit.widgets.tuner import Tuner, plan_code
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12
+LENGTHS = {"gap": "inactivity_gap", **{name: name for name in ("grace", "size", "advance", "time_difference")}}
 _VIEWS = {
     "plane": "one key",
     "lanes": "many keys",
@@ -53,11 +57,19 @@ class TuneBoard(Board):
 
     `plan` and `run` are the current ones, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider, and
     `figure()` gives the picture that is shown.
+
+    `gap`, `grace`, `size`, `advance` and `time_difference` in milliseconds (None: the windows have no such length),
+    `key`, and the `offset` of the chosen record are traits: they can be set (a length also as "30m"), observed, and
+    linked with other widgets.
     """
+
+    gap, grace, size, advance, time_difference = (traitlets.TraitType[Any, Any](None).tag(sync=True) for _ in LENGTHS)
+    key = traitlets.Any().tag(sync=True, to_json=lambda key, _: key if isinstance(key, str | int | float) else str(key))
+    offset = traitlets.Any().tag(sync=True)
 
     def __init__(self, plan: Plan, data: Any, spans: Mapping[str, tuple[Duration, Duration]]) -> None:
         self._tuner = tuner = Tuner(plan, data)
-        self.sliders = _sliders(tuner.settings, spans)
+        self.sliders = sliders_of(tuner.settings, spans)
         strategies = [(name.replace("_", " "), name) for name in EMIT_STRATEGIES]
         self._emit = Choice("emit", "emit", strategies, plan._strategy, look="buttons")
         self._key = Choice("key", "key", [], None, look="list")
@@ -108,6 +120,56 @@ class TuneBoard(Board):
         with self.hold_sync():
             self._try()
             self.show_controls()
+
+    @traitlets.validate(*LENGTHS)
+    def _length_in_ms(self, proposal: Any) -> int | None:
+        name, value = LENGTHS[proposal.trait.name], proposal.value
+        if value is None and name not in self.sliders:
+            return None
+        value_ms = value if isinstance(value, int) else duration_ms(value, name)
+        self.plan.with_windows(**{f"{name}_ms": value_ms})
+        return value_ms
+
+    @traitlets.observe(*LENGTHS)
+    def _length_was_set(self, change: Any) -> None:
+        name = LENGTHS[change.name]
+        if change.new != self._tuner.settings.get(name):
+            self.set(**{f"{name}_ms": change.new})
+
+    @traitlets.validate("key", "offset")
+    def _what_is_there(self, proposal: Any) -> Any:
+        keys = self.run.trace.keys
+        if proposal.trait.name == "key" and proposal.value is not None:
+            return keys[code_of_key(keys, proposal.value)].as_py()
+        if proposal.value is not None:
+            self._row_of(proposal.value)
+        return proposal.value
+
+    @traitlets.observe("key", "offset")
+    def _was_chosen(self, change: Any) -> None:
+        if change.new == (self._chosen.key if change.name == "key" else self._offset):
+            return
+        trace, chosen = self.run.trace, Chosen(self.key)
+        if change.name == "offset" and change.new is not None:
+            row = self._row_of(change.new)
+            key, partition = trace.keys[int(trace.batch.key[row])].as_py(), trace.batch.partition[row]
+            chosen = Chosen(key, int(trace.batch.partitions[partition]), row)
+        with self.hold_sync():
+            self._select(chosen)
+            self.draw()
+            self.show_controls()
+
+    @property
+    def _offset(self) -> int | None:
+        """That of the record that is chosen."""
+        record = self._chosen.record
+        return None if record is None else int(self.run.trace.batch.offset[record])
+
+    def _row_of(self, offset: int) -> int:
+        trace, partition, scene = self.run.trace, self._chosen.partition, self._plane.scene
+        if partition is None and scene is not None:
+            partition = int(trace.batch.partitions[scene.history.partition])
+        return trace.index_of(offset, partition)
 
     def __repr__(self) -> str:
         return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run._late_remarks])
@@ -203,6 +265,7 @@ class TuneBoard(Board):
             self._key.offer(self._key.options, chosen.key)
         if view is not None:
             self._view.offer(self._view.options, view)
+        self.key, self.offset = chosen.key, self._offset
         shown = {"key": key_name(chosen.key), "record": chosen.record, "window_start_ms": chosen.window_start_ms}
         self._selection = {**shown, "partition": chosen.partition}
 
@@ -217,6 +280,8 @@ class TuneBoard(Board):
         except SessionkitError as error:
             self.say(f"{error}. Below is still {self.plan._complete_windows.in_words()}.", of="refused")
             return
+        settings = self._tuner.settings
+        self.gap, self.grace, self.size, self.advance, self.time_difference = map(settings.get, LENGTHS.values())
         self.say(*self.run._late_remarks, of="refused")
         self.draw()
 
@@ -330,14 +395,3 @@ class TuneBoard(Board):
         if 0 <= at < len(values):
             with suppress(InvalidArgument):
                 self.set(**{f"{name}_ms": values[at]})
-
-
-def _sliders(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, Length]:
-    unknown = [name for name in spans if name not in settings]
-    if unknown:
-        raise InvalidArgument(problem("these windows have no such length", repr(unknown[0]), f"one of {[*settings]}"))
-    longest = max(settings.values())
-    return {
-        name: Length(name, ladder(value, value or longest, spans.get(name), name), value)
-        for name, value in settings.items()
-    }

@@ -247,3 +247,34 @@ def test_no_picture_in_a_notebook_offers_to_send_itself_away(visit: Visit, serve
     visit.wait_drawn()
     visit.page.wait_for_function("() => document.querySelectorAll('.modebar').length >= 4")
     assert sending(visit.page) == []
+
+
+def typed(visit: Visit, fields: Locator, nth: int, text: str) -> None:
+    """Waits until a field says so."""
+    arg = [fields.nth(nth).element_handle(), text]
+    visit.page.wait_for_function("([field, text]) => field.value === text", arg=arg)
+
+
+def test_a_board_is_linked_and_stands_beside_another(visit: Visit, server: Server) -> None:
+    """Its settings were no traits, so that no slider of one's own could move it."""
+    cell = """import ipywidgets
+gap = ipywidgets.IntSlider(value=60, min=5, max=240, description="gap in min")
+one, other = (sk.tune(waves, flights) for _ in range(2))
+minutes = (lambda value: value * 60_000, lambda value: value // 60_000)
+ipywidgets.link((gap, "value"), (one, "gap"), transform=minutes)
+ipywidgets.link((one, "grace"), (other, "grace"))
+ipywidgets.VBox([gap, ipywidgets.HBox([one, other])])"""
+    visit.open_lab(server.write("linked.ipynb", FLIGHTS, cell))
+    page = visit.page
+    boards = page.locator(".sessionkit-board")
+    boards.nth(1).locator(".sessionkit-picture").wait_for()
+    first, second = (box(boards.nth(at)) for at in (0, 1))
+    assert abs(first["y"] - second["y"]) < 5
+    assert first["right"] <= second["x"] + 1
+    gaps, graces = (boards.get_by_label(f"{name}, typed") for name in ("inactivity gap", "grace"))
+    page.get_by_role("slider", name="gap in min").press("ArrowRight")
+    typed(visit, gaps, 0, "1 h 1 min")
+    assert gaps.nth(1).input_value() == "1 h"
+    graces.nth(1).fill("2h")
+    graces.nth(1).press("Enter")
+    typed(visit, graces, 0, "2 h")

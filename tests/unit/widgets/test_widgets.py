@@ -15,7 +15,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.widgets.board import Board
 from sessionkit.widgets.controls import Length
-from sessionkit.widgets.tune_board import TuneBoard
+from sessionkit.widgets.tune_board import LENGTHS, TuneBoard
 from tests.kinds import group_in_ms, plan_of
 from tests.unit.widgets.test_tuner import KINDS, SESSIONS, clicks, spent_in
 
@@ -495,3 +495,63 @@ class TestParts:
         )
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert "pip install 'sessionkit-streams[notebook]'" in found.stdout
+
+
+class TestTraits:
+    """The settings of a board, observed, set and linked by other widgets: they were no traits."""
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_they_are_what_is_set(self, data: Any, kind: str) -> None:
+        board = board_of(data, KINDS[kind])
+        shown = {trait: getattr(board, trait) for trait in LENGTHS}
+        settings = board._tuner.settings
+        assert shown == {trait: settings.get(name) for trait, name in LENGTHS.items()}
+        assert (board.key, board.offset) == (board._key.value, None)
+        with pytest.raises(InvalidArgument):
+            setattr(board, next(trait for trait, ms in shown.items() if ms is None), "1m")
+
+    def test_they_are_set_and_observed(self, data: Any) -> None:
+        board, seen = board_of(data), list[tuple[str, Any]]()
+        board.observe(lambda change: seen.append((change.name, change.new)), [*LENGTHS, "key", "offset"])
+        board.gap = "10m"
+        sends(board, "set", name="grace", value="1h")
+        board.key = "cy"
+        board.offset = int(data.index[data.user == "bo"][3])
+        assert seen == [
+            *(("gap", 600_000), ("grace", 3_600_000)),
+            *(("key", "cy"), ("key", "bo"), ("offset", board.offset)),
+        ]
+        assert board.run.summary() == board.plan.run(data).summary()
+        assert said(board).startswith(f"Record {board.offset} (key bo)")
+        board.offset = None
+        assert (board.key, board._chosen.record) == ("bo", None)
+
+    @pytest.mark.parametrize(
+        ("trait", "value", "error"),
+        [
+            *(("gap", "soon", InvalidArgument), ("gap", -1, InvalidArgument), ("gap", None, InvalidArgument)),
+            *(("key", "zoe", UnknownRecord), ("offset", 10**6, UnknownRecord)),
+        ],
+    )
+    def test_what_cannot_be_set_changes_nothing(self, data: Any, trait: str, value: Any, error: Any) -> None:
+        board = board_of(data)
+        before = (board.plan, board.key, getattr(board, trait))
+        with pytest.raises(error):
+            setattr(board, trait, value)
+        assert (board.plan, board.key, getattr(board, trait)) == before
+
+    def test_a_slider_is_linked_with_them(self, data: Any) -> None:
+        ipywidgets = pytest.importorskip("ipywidgets")
+        board, slider = board_of(data), ipywidgets.IntSlider(min=0, max=7_200_000, value=60_000)
+        ipywidgets.link((slider, "value"), (board, "gap"))
+        assert board.gap == 60_000
+        board.set(inactivity_gap="20m")
+        assert slider.value == 1_200_000
+        out = ipywidgets.interactive_output(board.plan.with_windows, {"grace_ms": slider})
+        assert ipywidgets.HBox([board, out]).children[0] is board
+
+    def test_keys_of_several_columns_reach_the_browser_as_text(self) -> None:
+        rows = {"user": ["ana", "ana"], "shop": [1, 2], "at": [0, 5]}
+        plan = group_in_ms("user", "shop", sep="@").windowed_by(SESSIONS).count()
+        board = sk.tune(plan, rows)
+        assert json.loads(json.dumps(board.get_state(["key"])))["key"] == str(board.key)
