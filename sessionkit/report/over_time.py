@@ -1,4 +1,4 @@
-"""The pictures of the page that show when: bars over time, and the calendar of drops, as SVG in the page's colours."""
+"""The pictures of the page that show when: bars over time as SVG, and the calendar of drops, in the page's colours."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sessionkit.base.text import escape_html, plural
 from sessionkit.report.parts import section
 from sessionkit.run import Run
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
-from sessionkit.views.over_time.buckets import buckets
+from sessionkit.views.over_time.buckets import Buckets, buckets
 from sessionkit.views.words import zone_named
 
-ROOM, ROW, LEFT, ABOVE, APART = 900, 14, 84, 20, 84  # pixels: of the cells, a row, names of rows and columns
+ROOM, WIDEST, LEAST = 870, 40, 5  # pixels: of all columns of the calendar, and of one
 STEPS = 4  # colours of the calendar
 
 
@@ -24,85 +24,66 @@ def over_time(run: Run) -> str:
     if found is None or len(found.names) < 2:
         return ""
     rows = [(found.records, "record", "", ""), (found.windows, run._windows.noun, " that begin", "")]
-    if found.dropped.any():
-        rows.append((found.dropped, "record", _lost(DropCalendar(run.trace, run._windows)), " bad"))
-    word = f"one {found.word}" if found.word.isalpha() else found.word
-    bars = [_bars(counts, found.names, one, more, word, kind) for counts, one, more, kind in rows]
-    middle = found.names[len(found.names) // 2] if len(found.names) > 4 else ""
-    axis = "".join(f"<span>{escape_html(name)}</span>" for name in (found.names[0], middle, found.names[-1]))
-    long = f"{'an' if found.word == 'hour' else 'a'} {found.word}" if found.word.isalpha() else f"{found.word} long"
+    rows.append((found.dropped, "record", _lost(run.drop_calendar()), " bad"))
+    bars = "".join(_bars(found, *row) for row in rows if row[0].any())
+    names = dict.fromkeys((found.names[0], found.names[len(found.names) // 2], found.names[-1]))
+    axis = "".join(f"<span>{escape_html(name)}</span>" for name in names)
     zone = zone_named(run.trace)
-    said = [f"Each bar is {long}{f', with times in {zone}' if zone else ''}. A record counts at its own time."]
+    said = (
+        f"Each bar is {found.length} long{f', with times in {zone}' if zone else ''}. A record counts at its own time."
+    )
     if found.outside:
         verb = "lies far from all others and is" if found.outside == 1 else "lie far from all others and are"
-        said.append(f"{plural(found.outside, 'record')} {verb} not drawn.")
-    return section("Over time", f"<p>{escape_html(' '.join(said))}</p>", *bars, f"<div class='axis'>{axis}</div>")
+        said += f" {plural(found.outside, 'record')} {verb} not drawn."
+    return section("Over time", f"<p>{escape_html(said)}</p>", bars, f"<div class='axis'>{axis}</div>")
 
 
-def _bars(counts: Longs, names: list[str], one: str, more: str, word: str, kind: str) -> str:
+def _bars(found: Buckets, counts: Longs, one: str, more: str, kind: str) -> str:
     """A bar for each stretch of time that has any; each says its number on hover."""
-    most, width = int(counts.max(initial=0)), 100 / len(names)
-    drawn = []
+    most, width = int(counts.max()), 100 / len(counts)
+    drawn = ""
     for place in np.flatnonzero(counts).tolist():
         height, at = max(100 * int(counts[place]) / most, 2), f"x='{place * width:.3f}%' width='{0.9 * width:.3f}%'"
-        title = escape_html(f"{names[place]}: {plural(int(counts[place]), one)}{more}")
-        drawn.append(f"<rect class='hit' {at} height='100%'><title>{title}</title></rect>")
-        drawn.append(f"<rect {at} y='{100 - height:.1f}%' height='{height:.1f}%'></rect>")
-    first = names[int(np.argmax(counts))]
-    said = escape_html(f"{one.capitalize()}s{more}: at most {most:,} in {word}, first {first}" if most else "")
-    return f"<h3>{said}</h3><svg class='bars{kind}' role='img' aria-label='{said}'>{''.join(drawn)}</svg>"
+        title = escape_html(f"{found.names[place]}: {plural(int(counts[place]), one)}{more}")
+        drawn += f"<rect class='hit' {at} height='100%'><title>{title}</title></rect>"
+        drawn += f"<rect {at} y='{100 - height:.1f}%' height='{height:.1f}%'></rect>"
+    first = found.names[int(np.argmax(counts))]
+    said = escape_html(f"{one.capitalize()}s{more}: at most {most:,} in {found.length}, first {first}")
+    return f"<h3>{said}</h3><svg class='bars{kind}' role='img' aria-label='{said}'>{drawn}</svg>"
 
 
 def calendar(run: Run) -> str:
     """When records were dropped: a cell for each hour or day, darker with more; "" where none of them has a time."""
-    drops = DropCalendar(run.trace, run._windows)
+    drops = run.drop_calendar()
     cells = drops._cells
     if cells is None:
         return ""
     records, dropped = drops._counts
-    tops = _tops(int(dropped.max()))
-    wide, shade = min(max(ROOM // cells.column_count, 5), 40), np.searchsorted(tops, dropped) + 1 + STEPS - len(tops)
-    x, y = (LEFT + cells.column * wide).tolist(), (ABOVE + cells.row * ROW).tolist()
-    size = f"width='{wide - 1}' height='{ROW - 1}'"
-    grey = "".join(
-        f"M{x[at]} {y[at]}h{wide - 1}v{ROW - 1}h{1 - wide}z" for at in np.flatnonzero((records > 0) & (dropped == 0))
-    )
-    drawn = [f"<path class='none' d='{grey}'></path>"]
-    for at in np.flatnonzero(dropped).tolist():
+    tops = np.unique(np.round(dropped.max() ** (np.arange(1, STEPS + 1) / STEPS))).astype(np.int64)
+    shade = np.searchsorted(tops, dropped) + 1 + STEPS - len(tops)
+    grid = [["<td></td>"] * cells.column_count for _ in range(cells.row_count)]
+    for at in np.flatnonzero(records).tolist():
         said = f"{cells.names[at]}: {dropped[at]:,} of {plural(int(records[at]), 'record')} {drops._verb}"
-        title = f"<title>{escape_html(said)}</title>"
-        drawn.append(f"<rect class='drop d{shade[at]}' x='{x[at]}' y='{y[at]}' {size}>{title}</rect>")
-    drawn += [
-        f"<text x='{LEFT - 6}' y='{ABOVE + at * ROW + 11}' class='end'>{escape_html(name)}</text>"
-        for at, name in cells.row_ticks
-    ]
-    free = 0
-    for at, name in cells.column_ticks:
-        if (place := LEFT + at * wide) >= free:
-            drawn.append(f"<text x='{place}' y='{ABOVE - 6}'>{escape_html(name.replace('<br>', ' '))}</text>")
-            free = place + APART
-    across, down = LEFT + cells.column_count * wide + APART, ABOVE + cells.row_count * ROW
+        kind = f"d{shade[at]}" if dropped[at] else "none"
+        grid[cells.row[at]][cells.column[at]] = f"<td class='{kind}' title='{escape_html(said)}'></td>"
+    ticks = pairwise([(-1, ""), *cells.column_ticks, (cells.column_count, "")])
+    head = "".join(f"<th colspan='{behind - at}'>{name}</th>" for (at, name), (behind, _) in ticks)
+    named = dict(cells.row_ticks)
+    body = "".join(f"<tr><th>{named.get(row, '')}</th>{''.join(line)}</tr>" for row, line in enumerate(grid))
     words = escape_html(" ".join(drops.words()))
     keys = [
-        f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        for low, high in ((a + 1, b) for a, b in pairwise([0, *tops]))
+        f"{low + 1:,} to {high:,}" if low + 1 < high else f"{high:,}" for low, high in pairwise([0, *tops.tolist()])
     ]
     legend = "".join(f"<span><i class='d{n}'></i>{key}</span>" for n, key in enumerate(keys, 1 + STEPS - len(tops)))
-    none = "<span><i class='none'></i>none</span>" if grey else ""
+    wide = min(max(ROOM // cells.column_count, LEAST), WIDEST)
     return (
-        f"<h3>When</h3><p>{words}</p><div class='wide' tabindex='0'><svg class='calendar' role='img' "
-        f"aria-label='{words}' width='{across}' height='{down}'>{''.join(drawn)}</svg></div>"
-        f"<p class='legend'>Records{_lost(drops)} in one {cells.unit}: {legend}{none}</p>"
+        f"<h3>When</h3><p>{words}</p><div class='wide' tabindex='0'><table class='calendar'>"
+        f"<col><col span='{cells.column_count}' width='{wide}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        f"</table></div><p class='legend'>Records{_lost(drops)} in one {cells.unit}: {legend}"
+        "<span><i class='none'></i>none</span></p>"
     )
 
 
 def _lost(drops: DropCalendar) -> str:
     """What the records did that are counted as lost, behind "records"."""
     return " dropped" if drops._verb == "dropped" else f" that {drops._verb}"
-
-
-def _tops(most: int) -> list[int]:
-    """The largest count of each colour, in steps that grow."""
-    if most <= STEPS:
-        return list(range(1, most + 1))
-    return sorted({int(np.ceil(most ** (step / STEPS))) for step in range(1, STEPS)} | {most})

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sessionkit.base.arrays import Longs
-from sessionkit.base.durations import DAY, HOUR, show_duration
+from sessionkit.base.durations import DAY, show_duration
 from sessionkit.base.moments import clock_changes
 from sessionkit.engine.outcome import Outcome
 from sessionkit.records.time_statistics import usual_span
@@ -17,19 +17,20 @@ from sessionkit.views.tables import table_rows
 from sessionkit.views.words import clock, zone_named
 
 MOST = 96  # bars of a picture
-_OF_CLOCKS = tuple(ms for ms in ROUND_MS if ms < DAY)
 _MONDAY = 3 * DAY  # the first day of 1970 was a Thursday
-# calendar stretches: a numpy unit, how many of it, the letters of a time that name one, and its word
+# a numpy unit, how many of it, the letters of a time that name one (None: all), and how long one is
+_OF_CLOCKS = [("ms", ms, None, show_duration(ms)) for ms in ROUND_MS if ms < DAY]
+_WITHOUT_DATES = [("ms", ms, None, show_duration(ms)) for ms in (DAY * 10**power for power in range(11))]
 _OF_DATES = (
-    *(("D", 1, 10, "day"), ("D", 7, 10, "week"), ("M", 1, 7, "month"), ("M", 3, 7, "quarter")),
-    *(("Y", 1, 4, "year"), ("Y", 10, 4, "ten years"), ("Y", 100, 4, "hundred years")),
+    *(("D", 1, 10, "one day"), ("D", 7, 10, "one week"), ("M", 1, 7, "one month"), ("M", 3, 7, "one quarter")),
+    *(("Y", 1, 4, "one year"), ("Y", 10, 4, "ten years"), ("Y", 100, 4, "a hundred years")),
 )
 
 
 class Buckets(NamedTuple):
     """The stretches, named as a sentence names them, with what each of them has; a record counts at its own time."""
 
-    word: str  # how long one is: "hour", "10 min", "week"
+    length: str  # of one: "10 min", "one week"
     names: list[str]
     records: Longs
     windows: Longs  # that begin in it
@@ -48,7 +49,7 @@ def buckets(outcome: Outcome) -> Buckets | None:
     both = np.concatenate([times[placed], starts])
     first, last = usual_span(both)
     shown = both[(both >= first) & (both <= last)]
-    word, letters, edges = _edges(int(shown.min()), int(shown.max()), trace)
+    length, letters, edges = _edges(int(shown.min()), int(shown.max()), trace)
 
     def counted(of: Longs) -> Longs:
         place = np.searchsorted(edges, of[(of >= edges[0]) & (of < edges[-1])], side="right") - 1
@@ -57,28 +58,24 @@ def buckets(outcome: Outcome) -> Buckets | None:
     at, records = clock(trace), counted(times[placed])
     names = [WHOLE_MINUTE.sub(r"\1", at(ms)[:letters]) for ms in edges[:-1].tolist()]
     outside = int(placed.sum()) - int(records.sum())
-    return Buckets(word, names, records, counted(starts), counted(times[placed & lost]), outside)
+    return Buckets(length, names, records, counted(starts), counted(times[placed & lost]), outside)
 
 
 def _edges(low_ms: int, high_ms: int, trace: Trace) -> tuple[str, int | None, Longs]:
-    """(word, letters of a name, where each stretch begins and the last one ends) of the shortest that are few enough.
+    """(length, letters of a name, where each stretch begins and the last one ends) of the shortest that are few enough.
 
     Stretches of hours or less are equally long; those of days and more are whole in the clocks of the run's zone.
     """
     zone = zone_named(trace)
-    ahead_ms = int(clock_changes(zone, low_ms).local(low_ms)) - low_ms if zone else 0
-    fixed = _OF_CLOCKS if zone else (*ROUND_MS, *(ROUND_MS[-1] * 10**power for power in range(1, 12)))
-    for step in fixed:
-        first = (low_ms + ahead_ms) // step * step - ahead_ms
-        if (high_ms - first) // step < MOST:
-            word = "hour" if step == HOUR else show_duration(step)
-            return word, None, first + step * np.arange((high_ms - first) // step + 2)
-    changes = clock_changes(zone, high_ms + 2 * DAY)
-    low, high = (int(changes.local(ms)) for ms in (low_ms, high_ms))
-    for unit, count, letters, word in _OF_DATES:
-        shift = _MONDAY if count == 7 else 0
-        begin, end = (np.datetime64(ms + shift, "ms").astype(f"M8[{unit}]").astype(int) // count for ms in (low, high))
-        if end - begin < MOST or count == 100:
-            local = (np.arange(begin, end + 2) * count).astype(f"M8[{unit}]").astype("M8[ms]").astype(np.int64) - shift
-            return word, letters, changes.first_at(local)
-    raise AssertionError("the last of them is always taken")
+    changes = clock_changes(zone or "UTC", high_ms + 2 * DAY)
+    low, high = changes.local([low_ms, high_ms]).tolist()
+    ahead_ms = low - low_ms
+    for unit, count, letters, length in (*_OF_CLOCKS, *(_OF_DATES if zone else _WITHOUT_DATES)):
+        shift_ms = _MONDAY if count == 7 else 0
+        span = np.array([low, high if letters else high_ms + ahead_ms], "M8[ms]") + shift_ms
+        begin, end = (span.astype(f"M8[{unit}]").astype(np.int64) // count).tolist()
+        if end - begin < MOST:
+            stretches = (np.arange(begin, end + 2) * count).astype(f"M8[{unit}]")
+            local = stretches.astype("M8[ms]").astype(np.int64) - shift_ms
+            return length, letters, changes.first_at(local) if letters else local - ahead_ms
+    raise AssertionError("the longest are few enough for all times")

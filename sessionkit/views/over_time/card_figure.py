@@ -14,7 +14,6 @@ from sessionkit.errors import PicturesUnavailable, errors_as, problem
 from sessionkit.views.drawing.grammar import FONT
 from sessionkit.views.drawing.measured_text import BOLD, flow
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
 from sessionkit.views.over_time.buckets import buckets
 from sessionkit.views.over_time.finding import finding
 from sessionkit.views.words import records_dropped, zone_named
@@ -41,23 +40,21 @@ def write_card(run: Run, path: Path, title: str | None, theme: Theme | None) -> 
 
 def card_figure(run: Run, title: str | None, theme: Theme | None) -> go.Figure:
     """The picture as a figure."""
-    colours, counts = palette(theme), run.metrics()
-    figure = go.Figure()
+    colours, counts, figure = palette(theme), run.metrics(), go.Figure()
     said = f"{', '.join(run.plan.source.keys)}: {run._windows.in_words()}" if title is None else title
     _write(figure, EDGE, 34, escape_label(said, 90), 20, colours.mute)
-    sentence = escape_label(finding(counts, run)[0], 600)
-    room = WIDTH - 2 * EDGE
-    flowed = ((size, flow([sentence], room / BOLD, size), most) for size, most in HEADLINE)
-    size, lines = next(((size, lines) for size, lines, most in flowed if len(lines) <= most), (21, []))
-    lines = lines or [*flow([sentence], room / BOLD, 21)[:5], "…"]
+    sentence, room = escape_label(finding(counts, run)[0], 600), (WIDTH - 2 * EDGE) / BOLD
+    flowed = [(size, flow([sentence], room, size), most) for size, most in HEADLINE]
+    size, lines, most = next((each for each in flowed if len(each[1]) <= each[2]), flowed[-1])
+    lines = lines if len(lines) <= most else [*lines[: most - 1], "…"]
     _write(figure, EDGE, 72, f"<b>{'<br>'.join(lines)}</b>", size, colours.ink)
-    dropped, noun = records_dropped(counts), f"{run._windows.noun}s"
-    known = (("process-total", "records"), ("windows", noun), ("windows-merged", "merges"))
-    numbers = [(counts[each], name, colours.ink) for each, name in known if counts.get(each) or each == "process-total"]
-    numbers.append((dropped, "dropped", colours.drop if dropped else colours.ink))
-    for place, (number, name, colour) in enumerate(numbers):
-        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS, f"<b>{number:,}</b>", 40, colour)
-        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS + 50, counted(name, number), 20, colours.mute)
+    dropped = records_dropped(counts)
+    numbers = {"records": counts["process-total"], f"{run._windows.noun}s": counts["windows"]}
+    numbers |= {"merges": counts["windows-merged"]} if counts.get("windows-merged") else {}
+    for place, (name, number) in enumerate([*numbers.items(), ("dropped", dropped)]):
+        colour = colours.drop if name == "dropped" and dropped else colours.ink
+        below = f"<span style='font-size:20px;color:{colours.mute}'>{counted(name, number)}</span>"
+        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS, f"<b>{number:,}</b><br>{below}", 40, colour)
     _add_bars(figure, run, colours)
     figure.update_layout(
         width=WIDTH, height=HEIGHT, margin={"l": 0, "r": 0, "t": 0, "b": 0}, paper_bgcolor=colours.background,
@@ -73,15 +70,14 @@ def _add_bars(figure: go.Figure, run: Run, colours: Palette) -> None:
     found = None if run._lives or run._outcome.kept_trace is None else buckets(run._outcome)
     if found is None or len(found.names) < 2:
         return
-    lost = DropCalendar(run.trace, run._windows)._verb
     for counts, colour in ((found.records - found.dropped, colours.edge), (found.dropped, colours.drop)):
         figure.add_bar(y=counts, marker={"color": colour, "line": {"width": 0}})
-    word, zone = f"one {found.word}" if found.word.isalpha() else found.word, zone_named(run.trace)
-    red = f" <span style='color:{colours.drop}'>■ {lost}</span>" if found.dropped.any() else ""
-    legend = f"<span style='color:{colours.edge}'>■ records in {word}</span>{red}{f', times in {zone}' if zone else ''}"
-    _write(figure, EDGE, TOP_OF_PLOT - 26, legend, 16, colours.mute)
-    for side, name in (("left", found.names[0]), ("right", found.names[-1])):
-        _write(figure, EDGE if side == "left" else WIDTH - EDGE, END_OF_PLOT + 6, name, 16, colours.mute, side)
+    legend, zone = f"<span style='color:{colours.edge}'>■ records in {found.length}</span>", zone_named(run.trace)
+    if found.dropped.any():
+        legend += f" <span style='color:{colours.drop}'>■ {run.drop_calendar()._verb}</span>"
+    _write(figure, EDGE, TOP_OF_PLOT - 26, legend + (f", times in {zone}" if zone else ""), 16, colours.mute)
+    _write(figure, EDGE, END_OF_PLOT + 6, found.names[0], 16, colours.mute)
+    _write(figure, WIDTH - EDGE, END_OF_PLOT + 6, found.names[-1], 16, colours.mute, "right")
 
 
 def _write(figure: go.Figure, x: int, y: int, text: str, size: int, colour: str, side: str = "left") -> None:

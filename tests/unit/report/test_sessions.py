@@ -265,7 +265,7 @@ def test_the_pictures_over_time_say_what_the_trace_has() -> None:
     }
     lost = run.metrics()["records-dropped"]
     assert sums == {("record", ""): 2_000, ("session", " that begin"): len(run.table()), ("record", " dropped"): lost}
-    cells = re.findall(r"<rect class='drop d\d'[^>]*><title>[^<]*: ([\d,]+) of", told(run))
+    cells = re.findall(r"<td class='d\d' title='[^']*: ([\d,]+) of", told(run))
     assert sum(map(int, cells)) == lost
     assert "calendar" not in told(run_of(shapes()["one key"])) and "Over time" not in told(run_of(shapes()["one row"]))
 

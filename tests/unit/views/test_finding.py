@@ -127,7 +127,7 @@ def test_every_record_is_in_one_stretch(name: str, zone: str) -> None:
 def test_a_stretch_begins_with_the_clock_of_the_zone_on_the_night_when_clocks_change() -> None:
     at = 1_729_900_800_000 + np.arange(0, 20 * DAY, HOUR)  # 26 October 2024; Berlin's clocks go back on the 27th
     days = buckets(run_of(np.concatenate([at, at + 100 * DAY]), zone="Europe/Berlin")._outcome)
-    assert days is not None and days.word == "week" and days.names[:2] == ["2024-10-21", "2024-10-28"]
+    assert days is not None and days.length == "one week" and days.names[:2] == ["2024-10-21", "2024-10-28"]
     hours = buckets(run_of(at[:48], zone="Europe/Berlin")._outcome)
     assert hours is not None and set(hours.records.tolist()) <= {0, 1}
 
