@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from sessionkit.base.result_folders import Results
 from sessionkit.base.text import percent, plural
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.report.page import DROPS_OF_WINDOWS, Findings, page
-from sessionkit.report.parts import MOST_ATTACHED, Files, attached
+from sessionkit.report.parts import MOST_ATTACHED, Attached
 from sessionkit.report.sessions import are_sessions
 from sessionkit.report.written import write_table
 from sessionkit.run import Run
@@ -89,13 +88,8 @@ def make_report(report: Report) -> str:
         run: Run = report.plan.run(report.records, frame="arrow")
         counts = run.metrics()
         remarks = list(dict.fromkeys([*report.remarks, *run._said]))
-        about: Any = {"code": report.code, "command": report.command, "remarks": remarks}
-        findings = Findings(report.title, report.plan, counts, run, **about)
         report.progress("writing the tables")
-        beside = write_tables(results, files, findings.tables())
-        report.progress("drawing the report")
-        findings = dataclasses.replace(findings, files=beside)
-        write_page(results, findings)
+        write_page(report, results, counts, run, files, remarks=remarks)
         results.place()
     report.progress("done")
     said = [remark for remark in remarks if remark not in report.remarks]
@@ -103,22 +97,23 @@ def make_report(report: Report) -> str:
     return "\n".join([*said, counted(report.plan, counts), tables, f"{opened}: open it in a browser"])
 
 
-def write_tables(results: Results, files: Mapping[str, str], tables: Mapping[str, pa.Table]) -> Files:
-    """Writes tables aside, to be placed with the page; what the page holds of them."""
-    found: dict[str, tuple[str, int, bytes | None]] = {}
+def write_page(
+    report: Report, results: Results, counts: dict[str, int], run: Run | None, files: Mapping[str, str], **about: Any
+) -> None:
+    """Writes the page and, of a run in this process, the tables aside, to be placed together."""
+    findings = Findings(report.title, report.plan, counts, run, report.code, command=report.command, **about)
 
-    def write(name: str, path: Path) -> None:
-        write_table(tables[name], path)
-        size = path.stat().st_size
-        found[name] = (files[name], size, path.read_bytes() if size <= MOST_ATTACHED else None)
+    def write(name: str, table: pa.Table, path: Path) -> None:
+        write_table(table, path)
+        size, held = path.stat().st_size, sum(len(file.content or b"") for file in findings.files.values())
+        content = path.read_bytes() if held + size <= MOST_ATTACHED else None
+        findings.files[name] = Attached(files[name], size, content)
 
-    for name, file in files.items():
-        results.write(file, partial(write, name))
-    return attached(found)
-
-
-def write_page(results: Results, findings: Findings) -> None:
-    """Writes the page aside, to be placed with the tables."""
+    if run is not None:
+        tables = findings.tables()
+        for name, file in files.items():
+            results.write(file, partial(write, name, tables[name]))
+    report.progress("drawing the report")
     text = page(findings)
     results.write("report.html", lambda path: path.write_text(text, encoding="utf-8"))
 

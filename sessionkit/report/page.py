@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs, arrow_array
 from sessionkit.base.assets import read_asset, whole_page
-from sessionkit.base.decisions import LATE, REASONS
+from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import MINUTE, grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
@@ -24,8 +24,10 @@ from sessionkit.report.parts import Bar, Cell, Files, Number, link, numbers, sec
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
+from sessionkit.views.dropped import dropped_table
 from sessionkit.views.over_time.finding import explaining, finding
 from sessionkit.views.page.html import Page, script, style
+from sessionkit.views.tables import frame_of, losses
 from sessionkit.views.words import clock, records_dropped
 from sessionkit.windows.missing_grace import missing_grace_ms
 
@@ -34,7 +36,7 @@ DROPS_OF_WINDOWS = "late records count once for each window that they missed"
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 
 
-@dataclass(frozen=True)
+@dataclass
 class Findings:
     """What the page is about."""
 
@@ -58,43 +60,23 @@ class Findings:
     def sessions(self) -> Sessions:
         return Sessions(self.run)
 
-    @cached_property
-    def late(self) -> Rows:
-        """Rows of the late records, of windows once for each that was missed; evenly thinned where there are many."""
-        return self._all_late[:: self._step]
-
-    @property
-    def _step(self) -> int:
-        return max(1, -(-len(self._all_late) // WEIGHED_DROPS))
-
     @property
     def weighs_all(self) -> bool:
-        """Whether there are so few late records that the missing grace of each is worked out."""
-        return len(self._all_late) <= WEIGHED_DROPS
-
-    @cached_property
-    def _all_late(self) -> Rows:
-        trace = self.run._outcome.kept_trace
-        return np.flatnonzero(trace.decision == LATE) if self.of_sessions else trace.missed.record
-
-    @property
-    def missed_start_ms(self) -> Longs | None:
-        """The start of the window that each of `late` missed; None for sessions."""
-        return None if self.of_sessions else self.run._outcome.kept_trace.missed.start_ms[:: self._step]
+        """Whether the missing grace of each late record is worked out, and not only that of some."""
+        return not self.of_sessions or self.run._outcome.missed_count <= WEIGHED_DROPS
 
     @cached_property
     def dropped(self) -> pa.Table:
-        """The dropped records; with the grace that they lacked only where there are not very many."""
-        return as_arrow(self.run.dropped(missing_grace=self.weighs_all))
+        """The dropped records, with times in milliseconds."""
+        return dropped_table(self.run.trace, self.windows, missing_grace=self.weighs_all)
 
     @cached_property
     def missing_ms(self) -> Longs:
-        """The grace that each of `late` lacked."""
-        if not self.of_sessions:
-            return self.run._outcome.kept_trace.missing_ms[:: self._step]
+        """The grace that each late record lacked, evenly thinned where there are many."""
         if self.weighs_all:
             return self.dropped["missing_grace_ms"].drop_null().to_numpy()
-        return missing_grace_ms(self.run._outcome.kept_trace, self.windows, self.late)
+        late = np.flatnonzero(self.run.trace.late_for_some)
+        return missing_grace_ms(self.run._outcome.kept_trace, self.windows, late[:: -(-len(late) // WEIGHED_DROPS)])
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables beside the page, by name."""
@@ -102,7 +84,7 @@ class Findings:
             f"{self.windows.noun}s": self.sessions.table(),
             "keys": self.sessions.key_table(),
             "days": self.sessions.day_table(),
-            "dropped": self.dropped,
+            "dropped": as_arrow(frame_of(self.dropped, self.run._outcome.batch)),
             "changelog": as_arrow(self.run.changelog()),
         }
 
@@ -125,9 +107,8 @@ def page(findings: Findings) -> str:
     """The whole page."""
     title = escape_html(shorten(findings.title, TITLE_LENGTH))
     run = findings.local
-    cause = explaining(run) if run is not None and not run._lives else None
-    said = "" if run is None or cause is None else run._late_remarks[run._late_causes.index(cause)]
-    others = (remark for remark in findings.remarks if remark != said)  # the finding says that one
+    cause = explaining(run)
+    others = (remark for remark in findings.remarks if cause is None or cause.why not in remark)  # the finding says it
     remarks = (f"<p class='remark'>{escape_html(remark)}</p>" for remark in others)
     first, *ways = map(escape_html, finding(findings.counts, run))
     found = [f"<p class='finding'>{first}</p>", *(f"<p class='lead'>{way}</p>" for way in ways)]
@@ -140,7 +121,7 @@ def page(findings: Findings) -> str:
             parts.append(pictures(run))
         drops = [calendar(run), _grace_curve(findings), _drop_table(findings, run)]
         drops = drops if len(run.trace.dropped_at) else ["<p>None.</p>"]
-        parts += [section("Dropped records", *drops), _losers(findings, run)]
+        parts += [section("Dropped records", *drops), _losers(run)]
     code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
     said = "<p>The same plan runs in a notebook and on all of the data on Spark.</p>"
     beside = link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on")
@@ -240,80 +221,72 @@ GRACE_STEPS_MS = tuple(
 
 
 def _grace_curve(findings: Findings) -> str:
-    windows = findings.windows
-    if not len(findings.late):
+    """The share of the late records that longer graces keep, up to the first that keeps all."""
+    enough = findings.missing_ms + findings.windows.grace_ms
+    if not len(enough):
         return ""
-    enough = findings.missing_ms + windows.grace_ms
-    steps = [step for step in GRACE_STEPS_MS if step > windows.grace_ms]
-    useful = [step for step in steps if (enough <= step).any()]
-    up_to = next((i + 1 for i, step in enumerate(useful) if (enough <= step).all()), len(useful))
-    kept = [(step, enough <= step) for step in useful[:up_to]]  # up to the first that keeps all
+    first, last = np.searchsorted(GRACE_STEPS_MS, [int(enough.min()), int(enough.max())]).tolist()
     rows: list[list[Cell]] = [
-        [show_duration(step), Bar(float(mask.mean())), *numbers(int(mask.sum())), Number(percent(float(mask.mean())))]
-        for step, mask in kept
+        [show_duration(step), Bar(share), *numbers(round(share * len(enough))), Number(percent(share))]
+        for step, share in ((step, float((enough <= step).mean())) for step in GRACE_STEPS_MS[first : last + 1])
     ]
-    longest = show_duration(int(enough.max()))
     said = (
-        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. "
-        f"{_once(findings)}All of them are kept with {longest}. More grace also makes every result wait longer.</p>"
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. {_once(findings)}All of them "
+        f"are kept with {show_duration(int(enough.max()))}. More grace also makes every result wait longer.</p>"
     )
     return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
 
 
 def _drop_table(findings: Findings, run: Run) -> str:
-    trace, at = run.trace, clock(run.trace)
-    grace_ms, starts_ms, total = findings.windows.grace_ms, findings.missed_start_ms, len(trace.dropped_at)
-    thinned = not findings.weighs_all
-    others = [] if thinned else np.flatnonzero((trace.decision > LATE) & trace.is_record).tolist()
-    places = [*enumerate(findings.late.tolist()), *((None, row) for row in others)]
-    places = sorted(places, key=lambda each: each[1])[:SHOWN_DROPS]
-    several = len(trace.batch.partitions) > 1
+    at, grace_ms, total = clock(run.trace), findings.windows.grace_ms, len(findings.dropped)
+    several = len(run.trace.batch.partitions) > 1
     body: list[list[Cell]] = []
-    for place, row in places:
-        code = int(trace.batch.key[row])
-        late, missing_ms = place is not None, int(findings.missing_ms[place]) if place is not None else 0
+    for each in _shown_drops(findings, run).to_pylist():
+        missing_ms, late = each["missing_grace_ms"], each["missing_grace_ms"] is not None
         body.append(
             [
-                *(numbers(int(trace.batch.partitions[trace.batch.partition[row]])) if several else []),
-                *numbers(int(trace.batch.offset[row])),
-                "no key" if code < 0 else shorten(trace.keys[code].as_py()),
-                at(int(trace.batch.timestamp_ms[row])) if late else "",
-                at(int(trace.stream_time_ms[row])) if trace.stream_time_ms[row] >= 0 else "before any",
-                *([] if starts_ms is None else [at(int(starts_ms[place])) if late else ""]),
-                lacked(missing_ms) if late else REASONS[int(trace.decision[row])].replace("_", " "),
+                *(numbers(each["partition"]) if several else []),
+                *numbers(each["offset"]),
+                "no key" if each["key"] is None else shorten(each["key"]),
+                at(each["timestamp_ms"]) if late else "",
+                at(each["stream_time_ms"]) if each["stream_time_ms"] >= 0 else "before any",
+                *([] if findings.of_sessions else [at(each["window_start_ms"]) if late else ""]),
+                lacked(missing_ms) if late else each["reason"].replace("_", " "),
                 grace_with(grace_ms, missing_ms) if late else "",
             ]
         )
-    missed = [] if starts_ms is None else ["start of the missed window"]
+    missed = [] if findings.of_sessions else ["start of the missed window"]
     names = ["offset", "key", "event time", "arrived at stream time", *missed, "missing grace", "grace that keeps it"]
     what = plural(total, "dropped record" if findings.of_sessions else "drop")
-    shown = f"The first {len(places):,} of {what}" if len(places) < total else "All"
-    sampled = ", one of several" if thinned else ""
     return (
-        f"<h3>One by one</h3><p>{shown}{sampled}, in order of arrival. {_once(findings)}With the "
-        "grace in the last column the record is kept; with a millisecond less it is not.</p>"
+        f"<h3>One by one</h3><p>{f'The first {len(body):,} of {what}' if len(body) < total else 'All'}, in order of "
+        f"arrival. {_once(findings)}With the grace in the last column the record is kept; with a millisecond less it "
+        "is not.</p>"
         + table([*(["partition"] if several else []), *names], body, scrolls=len(body) > 15)
         + link(findings.files.get("dropped"), f"{what} as a file")
     )
+
+
+def _shown_drops(findings: Findings, run: Run) -> pa.Table:
+    """The first drops, each late one with the grace that it lacked."""
+    drops = findings.dropped.slice(0, SHOWN_DROPS)
+    if findings.weighs_all:
+        return drops
+    trace, at = run._outcome.kept_trace, run.trace.dropped_at[:SHOWN_DROPS]
+    late, missing_ms = trace.decision[at] == LATE, np.zeros(len(at), np.int64)
+    missing_ms[late] = missing_grace_ms(trace, findings.windows, at[late])
+    return drops.append_column("missing_grace_ms", arrow_array(missing_ms, ~late))
 
 
 def _once(findings: Findings) -> str:
     return "" if findings.of_sessions else "A late record counts once for each window that it missed. "
 
 
-def _losers(findings: Findings, run: Run) -> str:
-    trace = run.trace
-    known = trace.batch.key >= 0
-    size = len(trace.keys)
-    lost = np.bincount(trace.batch.key[known & (trace.late_for_some | ~trace.accepted)], minlength=size)
-    total = np.bincount(trace.batch.key[known], minlength=size)
-    worst = [key for key in np.argsort(-lost, kind="stable")[:SHOWN_KEYS].tolist() if lost[key]]
-    if not worst:
-        return ""
-    share = lost / np.maximum(total, 1)
+def _losers(run: Run) -> str:
+    """The keys with the most late records."""
     rows: list[list[Cell]] = [
-        [shorten(trace.keys[key].as_py()), *numbers(int(lost[key]), int(total[key])), Number(percent(share[key]))]
-        for key in worst
+        [shorten(each["key"]), *numbers(each["late"], each["records"]), Number(percent(each["share"]))]
+        for each in losses(run.trace, SHOWN_KEYS).to_pylist()
+        if each["late"]
     ]
-    name = "dropped" if findings.of_sessions else "missed a window"
-    return section("Keys that lose the most records", table(["key", name, "records", "share"], rows))
+    return section("Keys that lose the most records", table(["key", "late", "records", "share"], rows)) if rows else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -80,16 +80,7 @@ class Attached(NamedTuple):
     content: bytes | None
 
 
-Files = Mapping[str, Attached]
-
-
-def attached(files: Mapping[str, tuple[str, int, bytes | None]]) -> Files:
-    """The files by what they hold; the content of the smaller ones, as long as they are few MB together."""
-    held, room = {}, MOST_ATTACHED
-    for key, (name, size, content) in sorted(files.items(), key=lambda each: each[1][1]):
-        room -= size
-        held[key] = Attached(name, size, content if room >= 0 else None)
-    return held
+Files = dict[str, Attached]
 
 
 def link(file: Attached | None, words: str) -> str:

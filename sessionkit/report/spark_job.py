@@ -17,8 +17,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
-from sessionkit.report.job import Report, counted, write_page, write_tables
-from sessionkit.report.page import Findings
+from sessionkit.report.job import Report, counted, write_page
 from sessionkit.report.sessions import free_name
 from sessionkit.spark.session import QUICK_START, start_spark
 
@@ -134,15 +133,8 @@ def _draw(report: Report, run: SparkRun, results: Results, version: str) -> dict
     """Writes the page and, where the records fit into this process, its tables; the counts that it shows."""
     report.progress("counting")
     counts = run.metrics()
-    report.progress("drawing the report")
-    local = attempted(run.local, but=InvalidData)
-    about: Any = {"code": report.code, "command": report.command, "remarks": report.remarks}
-    about["systems"] = [("Spark", version)]
-    findings = Findings(report.title, report.plan, counts, local, **about)
-    if local is not None:
-        beside = write_tables(results, _files(report), findings.tables())
-        findings = dataclasses.replace(findings, files=beside)
-    write_page(results, findings)
+    local, systems = attempted(run.local, but=InvalidData), [("Spark", version)]
+    write_page(report, results, counts, local, _files(report), remarks=report.remarks, systems=systems)
     return counts
 
 

@@ -51,8 +51,10 @@ def _said(parts: list[str], way: str = "") -> list[str]:
     return [f"{'; '.join(parts)}.", *([way] if way else [])]
 
 
-def explaining(run: Run) -> Cause | None:
+def explaining(run: Run | None) -> Cause | None:
     """The cause that the finding names: why records were dropped as late."""
+    if run is None or run._lives:
+        return None
     return next((cause for cause in run._late_causes if cause.late and not cause.is_behind), None)
 
 

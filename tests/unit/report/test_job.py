@@ -68,6 +68,18 @@ def test_the_tables_lie_beside_the_page(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
 
+def test_the_page_holds_tables_as_long_as_they_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = write_clicks(tmp_path), tmp_path / "out"
+    monkeypatch.setattr("sessionkit.report.job.MOST_ATTACHED", 300)
+    printed(capsys, "report", file, *OPTIONS, "--out", out)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    held = re.findall(r"<a download='(\w+)\.csv'", page)
+    assert 0 < len(held) < len(TABLES) and sum((out / f"{name}.csv").stat().st_size for name in held) <= 300
+    assert [name for name in TABLES if (f"{name}.csv (0." in page) != (name not in held)] == []
+
+
 @pytest.mark.parametrize("name", ["clicks.csv", 'my "clicks" & <b>.csv'])
 def test_the_plan_in_the_report_runs_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
@@ -107,13 +119,13 @@ def test_a_failure_leaves_what_was_there(
         raise WriteFailed("the disk is full")
 
     with monkeypatch.context() as broken:
-        broken.setattr("sessionkit.report.job.write_page", full)
+        broken.setattr("sessionkit.report.job.page", full)
         assert main(["report", str(file), *OPTIONS, "--out", str(out)]) == 2
         assert names_in(tmp_path) == ["clicks.csv"]
     printed(capsys, "report", file, *OPTIONS, "--out", out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with monkeypatch.context() as broken:
-        broken.setattr("sessionkit.report.job.write_page", full)
+        broken.setattr("sessionkit.report.job.page", full)
         assert main(["report", str(file), *OPTIONS, "--out", str(out), "--format", "parquet"]) == 2
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     capsys.readouterr()

@@ -14,7 +14,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.durations import lacked, show_duration
 from sessionkit.report.page import Findings, page
-from sessionkit.report.parts import attached
+from sessionkit.report.parts import Attached
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Sessions, at_most, bins
 from sessionkit.report.standing_out import standing_out
 from tests.kinds import flights_by_route
@@ -192,7 +192,7 @@ def test_the_tables_of_the_page_are_in_it() -> None:
     """They were links to files beside it, which a page that is mailed alone has not."""
     run = run_of(shapes()["late rows"])
     content = {name: f"{name}\n1\n".encode() for name in NAMES}
-    held = attached({name: (f"{name}.csv", len(each), each) for name, each in content.items()})
+    held = {name: Attached(f"{name}.csv", len(each), each) for name, each in content.items()}
     text = told(run, files=held)
     links = re.findall(r"<a download='(\w+)\.csv' href='data:text/csv;base64,([^']*)'>", text)
     assert {name: base64.b64decode(data) for name, data in links} == content
@@ -200,12 +200,20 @@ def test_the_tables_of_the_page_are_in_it() -> None:
 
 
 def test_files_that_are_too_large_are_named_with_their_size_and_why() -> None:
-    sizes = dict(zip(NAMES, (1_000, 12_300_000, 2_000_000, 1_500_000, 90), strict=True))
-    held = attached({name: (f"<{name}>.csv", size, b"1") for name, size in sizes.items()})
-    assert [name for name in NAMES if held[name].content is None] == ["keys", "days"]
-    text = told(run_of(shapes()["late rows"]), files=held)
+    text = told(run_of(shapes()["late rows"]), files={"keys": Attached("<keys>.csv", 12_300_000, None)})
     said = "&lt;keys&gt;.csv (12.3 MB) is not in this page, which holds files of 3 MB at most in all: it is"
     assert said in text and "<keys>" not in text
+
+
+def test_of_many_late_records_the_first_are_shown_with_the_grace_that_each_lacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = run_of(shapes()["late rows"])
+    rows = told(run).partition("<h3>One by one</h3>")[2].partition("</table>")[0]
+    monkeypatch.setattr("sessionkit.report.page.WEIGHED_DROPS", 100)
+    text = told(run)
+    assert text.partition("<h3>One by one</h3>")[2].partition("</table>")[0] == rows and "<tr>" in rows
+    assert f"The first 200 of {run.metrics()['records-dropped']:,} dropped records" in text
 
 
 def test_each_session_that_stands_out_is_there_once_with_all_its_reasons() -> None:
