@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND
 from sessionkit.base.result_columns import shown_key
 from sessionkit.plan import Plan
@@ -49,68 +48,27 @@ class Group(NamedTuple):
     longest_ms: Longs
 
 
-@dataclass(frozen=True)
 class Sessions:
     """The sessions, or other windows, of a run as columns, by partition, key and start, as `run.table()` has them."""
 
-    run: Run
-
-    @property
-    def trace(self) -> SessionTrace | WindowTrace:
-        return self.run._outcome.kept_trace
-
-    @property
-    def noun(self) -> str:
-        """What one is called: "session" or "window"."""
-        return self.run.plan._complete_windows.noun
-
-    @property
-    def have_lengths(self) -> bool:
-        """True for sessions; all other windows of a run are equally long."""
-        return are_sessions(self.run.plan)
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return tables.table_rows(self.run._outcome)
-
-    @cached_property
-    def key(self) -> Longs:
-        """The place of each session's key among the keys of the run."""
-        return self.run._outcome.window_columns.key[self._rows].astype(np.int64)
-
-    @cached_property
-    def start_ms(self) -> Longs:
-        """The time of the first record of each session."""
-        return self.run._outcome.window_columns.start_ms[self._rows]
-
-    @cached_property
-    def end_ms(self) -> Longs:
-        """The time of the last record of each session."""
-        return self.run._outcome.window_columns.end_ms[self._rows]
-
-    @cached_property
-    def length_ms(self) -> Longs:
-        """From the first record to the last."""
-        return self.end_ms - self.start_ms
-
-    @cached_property
-    def records(self) -> Longs:
-        return self.trace.sizes[self._rows]
-
-    @cached_property
-    def merged(self) -> Longs:
-        """How many other sessions each of them took in; none of other windows."""
-        root = np.bincount(self.trace.ended_in, minlength=len(self.trace.window_columns.key))
-        return root[self._rows] - 1
-
-    @cached_property
-    def results(self) -> dict[str, tables.Column]:
-        """The results that were asked for, by name, without a count, which is that of the records."""
-        asked = [name for name, each in self.run.plan._aggregations if each.built_in != "count"]
-        return {name: self.run._table[name] for name in asked}
+    def __init__(self, run: Run) -> None:
+        outcome, self.run = run._outcome, run
+        self.trace: SessionTrace | WindowTrace = outcome.kept_trace
+        self.noun = run._windows.noun  # "session" or "window"
+        self.have_lengths = are_sessions(run.plan)  # all other windows of a run are equally long
+        columns, rows = outcome.window_columns, tables.table_rows(outcome)
+        self.key: Longs = columns.key[rows].astype(np.int64)  # its place among the keys of the run
+        self.start_ms: Longs = columns.start_ms[rows]  # the time of the first record of a session
+        self.end_ms: Longs = columns.end_ms[rows]  # and of its last
+        self.length_ms: Longs = self.end_ms - self.start_ms
+        self.records: Longs = self.trace.sizes[rows]
+        # how many other sessions each of them took in; none of other windows
+        self.merged = np.bincount(self.trace.ended_in, minlength=len(columns.key))[rows] - 1
+        asked = [name for name, each in run.plan._aggregations if each.built_in != "count"]  # that is the records
+        self.results: dict[str, tables.Column] = {name: run._table[name] for name in asked}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.start_ms)
 
     @cached_property
     def by_key(self) -> Group:

@@ -26,10 +26,13 @@ def standing_out(sessions: Sessions) -> dict[int, list[str]]:
     for word, values in _kinds(sessions):
         order = np.argsort(-values, kind="stable")[:LOOKED_AT]
         others = int(np.count_nonzero(values == values[order[0]])) - 1
-        chosen = _apart(sessions, order, 1 if others else len(sessions) // len(FIRST_ONES) or 1)
-        for place, rank in zip(chosen, FIRST_ONES, strict=False):
-            shared = f" (as {plural(others, 'other')})" if others else ""
-            found.setdefault(place, []).append(f"{rank}{word}{shared}")
+        shared = f" (as {plural(others, 'other')})" if others else ""
+        chosen: list[int] = []
+        for place in order.tolist() if not others else order[:1].tolist():
+            ranks = FIRST_ONES[len(chosen) : len(sessions) // len(FIRST_ONES) or 1]
+            if ranks and all(_are_apart(sessions, place, other) for other in chosen):
+                chosen.append(place)
+                found.setdefault(place, []).append(f"{ranks[0]}{word}{shared}")
     return found or {0: ["the only one" if len(sessions) == 1 else "as all others"]}
 
 
@@ -45,16 +48,7 @@ def _kinds(sessions: Sessions) -> Iterator[tuple[str, Longs | Floats]]:
     return ((word, values) for word, values in kinds if values.min() < values.max())
 
 
-def _apart(sessions: Sessions, order: Longs, most: int) -> list[int]:
-    """The first of these that do not overlap an earlier one of the same key."""
-    chosen: list[int] = []
-    for place in order.tolist():
-        overlaps = (
-            sessions.key[place] == sessions.key[other]
-            and sessions.start_ms[place] < sessions.end_ms[other]
-            and sessions.start_ms[other] < sessions.end_ms[place]
-            for other in chosen
-        )
-        if len(chosen) < most and not any(overlaps):
-            chosen.append(place)
-    return chosen
+def _are_apart(sessions: Sessions, place: int, other: int) -> bool:
+    """Whether two of them have different keys, or do not overlap."""
+    first, last = max(sessions.start_ms[[place, other]]), min(sessions.end_ms[[place, other]])
+    return bool(first >= last or sessions.key[place] != sessions.key[other])
