@@ -24,31 +24,26 @@ MOST = 0.9  # of the late records: what keeps so many keeps most of them
 
 def finding(counts: Mapping[str, int], run: Run | None) -> list[str]:
     """What the counts say; of a run in this process also why records were dropped, and how they would be kept."""
-    total, dropped = counts["process-total"], records_dropped(counts)
+    total, dropped, missed = counts["process-total"], records_dropped(counts), counts["dropped-late"]
+    run = None if run is None or run._lives else run
     if not total:
         return ["There are no records."]
-    run = None if run is None or run._lives else run
     if not dropped:
-        said = f"None of the {plural(total, 'record')} was dropped" if total > 1 else "The record was not dropped"
-        missed = counts["dropped-late"]
-        more = [] if run is None else [*_kept_by_grace(run, missed), *_singles(run)]
-        return _said([said, *([f"late ones missed {plural(missed, 'window')}"] if missed else []), *more])
+        parts = [f"None of the {plural(total, 'record')} was dropped" if total > 1 else "The record was not dropped"]
+        parts += [f"late ones missed {plural(missed, 'window')}"] if missed else []
+        parts += [*_kept_by_grace(run, missed), *_singles(run)] if run is not None else []
+        return [f"{'; '.join(parts)}."]
     said = f"{percent(dropped / total)} of {plural(total, 'record')} {'was' if dropped == 1 else 'were'} dropped"
     if run is None:
-        return _said([f"{said} ({dropped:,})"])
+        return [f"{said} ({dropped:,})."]
     late = run._outcome.dropped.get(LATE, 0)
     if not late:
-        return _said([f"{said}: {dropped_for(run._outcome.dropped)}"])
+        return [f"{said}: {dropped_for(run._outcome.dropped)}."]
     said += " as late" if late == dropped else f", {late:,} of them as late"
     cause = explaining(run)
-    if cause is None:
-        return _said([said, *_kept_by_grace(run, run._outcome.missed_count)])
     share, cured = _cure(run, cause)
-    return _said([f"{said}, {share}because {cause.why}", *cured], cause.way)
-
-
-def _said(parts: list[str], way: str = "") -> list[str]:
-    return [f"{'; '.join(parts)}.", *([way] if way else [])]
+    said += f", {share}because {cause.why}" if cause is not None else ""
+    return [f"{'; '.join([said, *cured])}.", *([cause.way] if cause is not None and cause.way else [])]
 
 
 def explaining(run: Run | None) -> Cause | None:
@@ -58,12 +53,12 @@ def explaining(run: Run | None) -> Cause | None:
     return next((cause for cause in run._late_causes if cause.late and not cause.is_behind), None)
 
 
-def _cure(run: Run, cause: Cause) -> tuple[str, list[str]]:
+def _cure(run: Run, cause: Cause | None) -> tuple[str, list[str]]:
     """How much of the drops the cause explains, where that is not all, and what is left without it."""
     batch, late = run._outcome.batch, run._outcome.missed_count
-    if cause.is_order:
+    if cause is not None and cause.is_order:
         return "", ["sorted by time, none is"]
-    if cause.to_leave_out is None or batch.idle is not None or not _can_replay(run):
+    if cause is None or cause.to_leave_out is None or batch.idle is not None or not _can_replay(run):
         return "", _kept_by_grace(run, late)
     rest = batch.take(np.delete(np.arange(len(batch)), cause.to_leave_out))
     left = _missed(run, run._windows.grace_ms, rest)
@@ -76,16 +71,14 @@ def _kept_by_grace(run: Run, missed: int) -> list[str]:
     """The round grace that keeps all records, and the one that keeps most of the late ones if it is shorter."""
     if not _can_replay(run):
         return []
-    now_ms = run._windows.grace_ms
-    all_ms = smallest_round_ms(lambda ms: not _missed(run, ms))
+    now_ms, all_ms = run._windows.grace_ms, smallest_round_ms(lambda ms: not _missed(run, ms))
     if not missed:
         return [f"a grace of {show_duration(min(all_ms, now_ms))} is enough for them"]
     most_ms = smallest_round_ms(lambda ms: _missed(run, ms) <= (1 - MOST) * missed)
-    instead = f" instead of {show_duration(now_ms)}"
+    now, most, every = map(show_duration, (now_ms, most_ms, all_ms))
     if most_ms in (0, all_ms):
-        return [f"a grace of {show_duration(all_ms)}{instead} keeps them all"]
-    most, every = show_duration(most_ms), show_duration(all_ms)
-    return [f"a grace of {most}{instead} keeps nine in ten of them, and one of {every} all"]
+        return [f"a grace of {every} instead of {now} keeps them all"]
+    return [f"a grace of {most} instead of {now} keeps nine in ten of them, and one of {every} all"]
 
 
 def _can_replay(run: Run) -> bool:
@@ -105,13 +98,9 @@ def _missed(run: Run, grace_ms: int, batch: RecordBatch | None = None) -> int:
 
 def _singles(run: Run) -> list[str]:
     """How many of the sessions, or other windows, have one record."""
-    trace, noun = run._outcome.kept_trace, run._windows.noun
-    if trace is None:
+    if run._outcome.kept_trace is None:
         return []
-    sizes = trace.sizes[table_rows(run._outcome)]
-    one = int((sizes == 1).sum())
-    return (
-        [f"{one:,} of {plural(len(sizes), noun)} {'has' if one == 1 else 'have'} one record"]
-        if one and len(sizes) > 1
-        else []
-    )
+    sizes = run._outcome.kept_trace.sizes[table_rows(run._outcome)]
+    one, all_of_them = int((sizes == 1).sum()), plural(len(sizes), run._windows.noun)
+    said = f"{one:,} of {all_of_them} {'has' if one == 1 else 'have'} one record"
+    return [said] if one and len(sizes) > 1 else []
