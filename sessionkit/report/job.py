@@ -121,8 +121,7 @@ def write_page(
 def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
     records, dropped, noun = counts["process-total"], records_dropped(counts), plan._complete_windows.noun
-    many = f"{plural(records, 'record')}, {plural(counts['windows'], noun)}"
-    windows = f"{many} ({counts['windows-open']:,} still open)"
+    windows = f"{plural(records, 'record')}, {plural(counts['windows'], noun)} ({counts['windows-open']:,} still open)"
     said = f"{dropped:,} dropped" + (f" ({percent(dropped / records)})" if records else "")
     if not are_sessions(plan):
         return f"{windows}, {said}, {plural(counts['dropped-records-total'], 'drop')}: {DROPS_OF_WINDOWS}"

@@ -33,8 +33,7 @@ def over_time(run: Run) -> str:
         f"Each bar is {found.length} long{f', with times in {zone}' if zone else ''}. A record counts at its own time."
     )
     if found.outside:
-        verb = "lies far from all others and is" if found.outside == 1 else "lie far from all others and are"
-        said += f" {plural(found.outside, 'record')} {verb} not drawn."
+        said += f" Not drawn: {plural(found.outside, 'record')} far from all others."
     return section("Over time", f"<p>{escape_html(said)}</p>", bars, f"<div class='axis'>{axis}</div>")
 
 

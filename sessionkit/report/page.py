@@ -20,7 +20,7 @@ from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
 from sessionkit.report.over_time import calendar, over_time
-from sessionkit.report.parts import Bar, Cell, Files, Number, link, numbers, section, session_sections, table, tiles
+from sessionkit.report.parts import Bar, Cell, Files, Number, link, section, session_sections, table, tiles
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
@@ -97,11 +97,6 @@ class Findings:
         """True if the page is about sessions, which grow and merge, and drop a record for good."""
         return are_sessions(self.plan)
 
-    @property
-    def timezone(self) -> str:
-        """The zone in which times are told."""
-        return (self.plan.source.timezone or "UTC") if self.local is None else self.local.timezone
-
 
 def page(findings: Findings) -> str:
     """The whole page."""
@@ -119,9 +114,8 @@ def page(findings: Findings) -> str:
         parts += [over_time(run), session_sections(findings.sessions, findings.files)]
         if len(run.trace.keys):
             parts.append(pictures(run))
-        drops = [calendar(run), _grace_curve(findings), _drop_table(findings, run)]
-        drops = drops if len(run.trace.dropped_at) else ["<p>None.</p>"]
-        parts += [section("Dropped records", *drops), _losers(run)]
+        drops = [calendar(run), _grace_curve(findings), _drop_table(findings, run)] if len(findings.dropped) else []
+        parts += [section("Dropped records", *(drops or ["<p>None.</p>"])), _losers(run)]
     code = findings.code or f"import sessionkit as sk\n\nplan = {findings.plan!r}"
     said = "<p>The same plan runs in a notebook and on all of the data on Spark.</p>"
     beside = link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on")
@@ -148,42 +142,39 @@ def _lead(findings: Findings) -> str:
         said += "just after it."
     by_time = source.sort and source.offset is None
     order = "in the order of their times" if by_time else "in the order in which they arrive"
+    zone = (source.timezone or "UTC") if findings.local is None else findings.local.timezone
     return (
         f"<p class='lead'>{said} It waits <b>{grace}</b> for late records; those that arrive even later are dropped. "
-        f"Records are processed one by one, {order}, as Kafka Streams does. Times are in "
-        f"{escape_html(findings.timezone)}.</p>"
+        f"Records are processed one by one, {order}, as Kafka Streams does. Times are in {escape_html(zone)}.</p>"
     )
 
 
 def _tiles(findings: Findings) -> str:
-    counts = findings.counts
-    records, dropped, drops = counts["process-total"], records_dropped(counts), counts["dropped-records-total"]
-    share = f"{percent(dropped / records)} of all records" if records else ""
-    noun = findings.windows.noun
+    counts, run, noun = findings.counts, findings.local, findings.windows.noun
+    records, dropped = counts["process-total"], records_dropped(counts)
     cells = [
-        (records, "records", plural(len(findings.local.trace.keys), "key") if findings.local is not None else ""),
+        (records, "records", plural(len(run.trace.keys), "key") if run is not None else ""),
         (counts["windows"], f"{noun}s", f"{counts['windows-closed']:,} final, {counts['windows-open']:,} still open"),
     ]
     if findings.of_sessions:
         cells.append((counts["windows-merged"], "merges", "times a record joined two sessions"))
-    if findings.of_sessions and findings.local is not None:
-        cells.append((int(findings.local.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
-    cells.append((dropped, "dropped", share))
+    if findings.of_sessions and run is not None:
+        cells.append((int(run.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
+    cells.append((dropped, "dropped", f"{percent(dropped / records)} of all records" if records else ""))
     if not findings.of_sessions:
-        cells.append((drops, "drops", DROPS_OF_WINDOWS))
-    bad = [*(["dropped"] if dropped else []), *([counted("drops", drops)] if drops else [])]
+        cells.append((counts["dropped-records-total"], "drops", DROPS_OF_WINDOWS))
+    bad = [counted(name, number) for number, name, _ in cells if number and name in ("dropped", "drops")]
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
 
 
 def _foot(findings: Findings) -> str:
     """The command that made the page, and the versions of what it ran on."""
     known = [("sessionkit", sys.modules["sessionkit"].__version__), ("Python", platform.python_version())]
-    versions = ", ".join(
-        f"{name} {version}" for name, version in [*known, ("Arrow", pa.__version__), *findings.systems]
-    )
+    known += [("Arrow", pa.__version__), *findings.systems]
+    versions = escape_html(", ".join(f"{name} {version}" for name, version in known))
     command = escape_html(shorten(findings.command or "", MOST_OF_A_COMMAND))
     made = f"<p>This command made the page:</p><pre tabindex='0'>{command}</pre>" if command else ""
-    return f"<footer>{made}<p>Made with {escape_html(versions)}.</p></footer>"
+    return f"<footer>{made}<p>Made with {versions}.</p></footer>"
 
 
 # ---- pictures of a report, with the sliders that move them
@@ -227,7 +218,7 @@ def _grace_curve(findings: Findings) -> str:
         return ""
     first, last = np.searchsorted(GRACE_STEPS_MS, [int(enough.min()), int(enough.max())]).tolist()
     rows: list[list[Cell]] = [
-        [show_duration(step), Bar(share), *numbers(round(share * len(enough))), Number(percent(share))]
+        [show_duration(step), Bar(share), round(share * len(enough)), Number(percent(share))]
         for step, share in ((step, float((enough <= step).mean())) for step in GRACE_STEPS_MS[first : last + 1])
     ]
     said = (
@@ -245,8 +236,8 @@ def _drop_table(findings: Findings, run: Run) -> str:
         missing_ms, late = each["missing_grace_ms"], each["missing_grace_ms"] is not None
         body.append(
             [
-                *(numbers(each["partition"]) if several else []),
-                *numbers(each["offset"]),
+                *([each["partition"]] if several else []),
+                each["offset"],
                 "no key" if each["key"] is None else shorten(each["key"]),
                 at(each["timestamp_ms"]) if late else "",
                 at(each["stream_time_ms"]) if each["stream_time_ms"] >= 0 else "before any",
@@ -285,7 +276,7 @@ def _once(findings: Findings) -> str:
 def _losers(run: Run) -> str:
     """The keys with the most late records."""
     rows: list[list[Cell]] = [
-        [shorten(each["key"]), *numbers(each["late"], each["records"]), Number(percent(each["share"]))]
+        [shorten(each["key"]), each["late"], each["records"], Number(percent(each["share"]))]
         for each in losses(run.trace, SHOWN_KEYS).to_pylist()
         if each["late"]
     ]

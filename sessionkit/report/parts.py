@@ -24,12 +24,12 @@ class Bar(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A cell that is written to the right."""
+    """A cell that is written to the right, as whole numbers are."""
 
     text: str
 
 
-Cell = str | Number | Bar
+Cell = str | int | Number | Bar
 MOST_ATTACHED = 3_000_000  # bytes of all files that the page holds
 
 
@@ -38,22 +38,13 @@ def section(title: str, *inner: str) -> str:
     return f"<section><h2>{title}</h2>{''.join(inner)}</section>"
 
 
-def table(names: Sequence[str], rows: Iterable[Sequence[Cell]], *, scrolls: bool = False) -> str:
-    """A table of cells; a narrow page scrolls it sideways, and `scrolls` keeps a long one in a frame."""
-    lines = [list(row) for row in rows]
-    first = lines[0] if lines else []
-    head = "".join(
-        f"<th scope='col'{_kind(first[at]) if at < len(first) else ''}>{escape_html(name)}</th>"
-        for at, name in enumerate(names)
-    )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in lines)
+def table(names: Sequence[str], rows: Sequence[Sequence[Cell]], *, scrolls: bool = False) -> str:
+    """A table of one row or more; a narrow page scrolls it sideways, and `scrolls` keeps a long one in a frame."""
+    named = zip(names, rows[0], strict=True)
+    head = "".join(f"<th scope='col'{_kind(cell)}>{escape_html(name)}</th>" for name, cell in named)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     frame = "scroll" if scrolls else "wide"
     return f"<div class='{frame}' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def numbers(*values: int) -> list[Cell]:
-    """A cell for each number."""
-    return [Number(f"{value:,}") for value in values]
 
 
 def show_length(ms: int) -> str:
@@ -99,14 +90,14 @@ def link(file: Attached | None, words: str) -> str:
 
 
 def _kind(cell: Cell) -> str:
-    return " class='n'" if isinstance(cell, Number) else ""
+    return " class='n'" if isinstance(cell, int | Number) else ""
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
         bar = f"<rect width='{100 * cell.share:.1f}%' height='10' rx='3'></rect>" if cell.share else ""
         return f"<td class='bar'><svg aria-hidden='true'>{bar}</svg></td>"
-    text = cell.text if isinstance(cell, Number) else cell
+    text = cell.text if isinstance(cell, Number) else f"{cell:,}" if isinstance(cell, int) else cell
     return f"<td{_kind(cell)}>{escape_html(text)}</td>"
 
 
@@ -126,11 +117,9 @@ def session_sections(sessions: Sessions, files: Files) -> str:
 
 def _distributions(sessions: Sessions) -> str:
     lengths, records, noun = sessions.length_ms, sessions.records, sessions.noun
-    longest, largest = int(lengths.max()), int(records.max())
-    one = int((records == 1).sum())
     shown = [
-        (f"{at_most(records, 0.5):,}", "median size", f"{plural(one, noun)} of one record"),
-        (f"{largest:,}", f"largest {noun}", "records in it"),
+        (f"{at_most(records, 0.5):,}", "median size", f"{plural(int((records == 1).sum()), noun)} of one record"),
+        (f"{records.max():,}", f"largest {noun}", "records in it"),
     ]
     by_size = _histogram("records", noun, [(_size_words(each), each.sessions) for each in bins(records, SIZES)])
     how_large = f"<h3>How large they are</h3>{by_size}"
@@ -139,7 +128,7 @@ def _distributions(sessions: Sessions) -> str:
     shown = [
         (show_length(at_most(lengths, 0.5)), "median length", "half of the sessions are no longer"),
         (show_length(at_most(lengths, 0.9)), "nine of ten", "90% of the sessions are no longer"),
-        (show_length(longest), "longest session", "from its first record to its last"),
+        (show_length(int(lengths.max())), "longest session", "from its first record to its last"),
         *shown,
     ]
     return section(
@@ -154,7 +143,9 @@ def _distributions(sessions: Sessions) -> str:
 
 def _histogram(name: str, noun: str, counted: list[tuple[str, int]]) -> str:
     most, total = max(count for _, count in counted), sum(count for _, count in counted)
-    rows = [[words, Bar(count / most), *numbers(count), Number(percent(count / total))] for words, count in counted]
+    rows: list[list[Cell]] = [
+        [words, Bar(count / most), count, Number(percent(count / total))] for words, count in counted
+    ]
     return table([name, "", f"{noun}s", "share"], rows)
 
 
@@ -181,9 +172,9 @@ def _first_ones(sessions: Sessions, files: Files) -> str:
         [
             ", ".join(reasons),
             shorten(keys[int(sessions.key[place])].as_py()),
-            *numbers(int(sessions.records[place])),
+            int(sessions.records[place]),
             *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
-            *(numbers(int(sessions.merged[place])) if merges else []),
+            *([int(sessions.merged[place])] if merges else []),
             *(_value(column[place]) for column in results.values()),
             at(int(sessions.start_ms[place])),
         ]
@@ -204,7 +195,7 @@ def _value(value: Any) -> Cell:
     if value is None:
         return "–"
     if isinstance(value, int) and not isinstance(value, bool):
-        return Number(f"{value:,}")
+        return value
     if isinstance(value, float | Decimal):
         return Number(f"{value:.3g}" if 0 < abs(float(value)) < 0.1 else f"{value:,.2f}")
     return shorten(value)
@@ -224,34 +215,26 @@ def _per_key(sessions: Sessions, files: Files) -> str:
 
 def _grouped(word: str, sessions: Sessions, group: Group, names: list[str], *, scrolls: bool = False) -> str:
     """A table with a row for each name: the sessions that belong to it, their records, and what was dropped."""
-    most = int(group.sessions.max())
-    has_length = sessions.have_lengths
+    most, lengths = int(group.sessions.max()), (group.median_ms, group.longest_ms) if sessions.have_lengths else ()
     rows: list[list[Cell]] = [
         [
             name,
             Bar(int(group.sessions[row]) / most),
-            *numbers(*(int(column[row]) for column in (group.sessions, group.records, group.dropped))),
-            *(_lengths(group, row) if has_length else []),
+            *(int(column[row]) for column in (group.sessions, group.records, group.dropped)),
+            *(Number(show_length(int(column[row])) if group.sessions[row] else "") for column in lengths),
         ]
         for row, name in enumerate(names)
     ]
-    lengths = ["median length", "longest"] if has_length else []
-    return table([word, "", f"{sessions.noun}s", "records", "dropped", *lengths], rows, scrolls=scrolls)
-
-
-def _lengths(group: Group, row: int) -> list[Cell]:
-    lengths = (int(group.median_ms[row]), int(group.longest_ms[row]))
-    return [Number(show_length(length) if group.sessions[row] else "") for length in lengths]
+    numbered = [f"{sessions.noun}s", "records", "dropped", *(["median length", "longest"] if lengths else [])]
+    return table([word, "", *numbered], rows, scrolls=scrolls)
 
 
 def _per_period(sessions: Sessions, files: Files) -> str:
     word, names, group = sessions.by_period
     days, _ = sessions.by_day
     timezone, noun = sessions.trace.batch.timezone, sessions.noun
-    record = "a dropped record" if sessions.have_lengths else "a record"
-    said = f"A {noun} counts on the {word} on which it begins, {record} on the {word} of its own time"
-    if word != "day":
-        said = said.replace(f"on the {word}", f"in the {word}").replace("on which", "in which")
+    record, on = "a dropped record" if sessions.have_lengths else "a record", "on" if word == "day" else "in"
+    said = f"A {noun} counts {on} the {word} {on} which it begins, {record} {on} the {word} of its own time"
     return section(
         f"Per {word}",
         f"<p>{said}, in {timezone}. A {word} without either is left out.</p>",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
@@ -32,9 +32,8 @@ def write_card(run: Run, path: Path, title: str | None, theme: Theme | None) -> 
     figure = card_figure(run, title, theme)
     if find_spec("kaleido") is None:
         raise PicturesUnavailable(problem("pictures of charts are made by kaleido", "no package kaleido", WAY))
-    options: Any = {"format": "png", "width": WIDTH, "height": HEIGHT}
     with errors_as(PicturesUnavailable, "kaleido could not make the picture", WAY, (RuntimeError, ValueError)):
-        write_whole(path, lambda aside: figure.write_image(aside, **options))
+        write_whole(path, lambda aside: figure.write_image(aside, format="png"))
     return path
 
 
