@@ -246,14 +246,15 @@ def _drop_table(findings: Findings, run: Run) -> str:
                 grace_with(grace_ms, missing_ms) if late else "",
             ]
         )
-    missed = [] if findings.of_sessions else ["start of the missed window"]
-    names = ["offset", "key", "event time", "arrived at stream time", *missed, "missing grace", "grace that keeps it"]
+    names = [*(["partition"] if several else []), "offset", "key", "event time", "arrived at stream time"]
+    names += [] if findings.of_sessions else ["start of the missed window"]
+    names += ["missing grace", "grace that keeps it"]
     what = plural(total, "dropped record" if findings.of_sessions else "drop")
     return (
         f"<h3>One by one</h3><p>{f'The first {len(body):,} of {what}' if len(body) < total else 'All'}, in order of "
         f"arrival. {_once(findings)}With the grace in the last column the record is kept; with a millisecond less it "
         "is not.</p>"
-        + table([*(["partition"] if several else []), *names], body, scrolls=len(body) > 15)
+        + table(names, body, scrolls=len(body) > 15)
         + link(findings.files.get("dropped"), f"{what} as a file")
     )
 

@@ -111,8 +111,7 @@ def session_sections(sessions: Sessions, files: Files) -> str:
     """How long and how large the sessions are, those that stand out, per key and per day."""
     if not len(sessions):
         return ""
-    of_files = (_first_ones, _per_key, _per_period)
-    return _distributions(sessions) + "".join(part(sessions, files) for part in of_files)
+    return _distributions(sessions) + "".join(part(sessions, files) for part in (_first_ones, _per_key, _per_period))
 
 
 def _distributions(sessions: Sessions) -> str:
@@ -194,11 +193,9 @@ def _value(value: Any) -> Cell:
     value = value.as_py() if isinstance(value, pa.Scalar) else value
     if value is None:
         return "–"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     if isinstance(value, float | Decimal):
         return Number(f"{value:.3g}" if 0 < abs(float(value)) < 0.1 else f"{value:,.2f}")
-    return shorten(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else shorten(value)
 
 
 def _per_key(sessions: Sessions, files: Files) -> str:

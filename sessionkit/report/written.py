@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from sessionkit.base.result_folders import taken, write_whole
-from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, UnsupportedData, errors_as, problem, shorten
 
 FORMATS = ("csv", "parquet")
 
@@ -43,11 +43,9 @@ def _as_plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         texts = [None if value is None else json.dumps(value, default=str) for value in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.large_string())])
     if pa.types.is_duration(kind) or pa.types.is_large_binary(kind) or pa.types.is_string_view(kind):
-        try:
+        want = "--out with a name that ends in .parquet, which takes it as it is"
+        with errors_as(UnsupportedData, f"column {name!r} cannot be written as text", want, pa.ArrowException):
             return column.cast(pa.large_string() if not pa.types.is_duration(kind) else pa.int64())
-        except pa.ArrowException as error:
-            want = "--out with a name that ends in .parquet, which takes it as it is"
-            raise UnsupportedData(problem(f"column {name!r} cannot be written as text", kind, want)) from error
     return column
 
 

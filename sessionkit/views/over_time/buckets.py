@@ -50,15 +50,11 @@ def buckets(outcome: Outcome) -> Buckets | None:
     first, last = usual_span(both)
     shown = both[(both >= first) & (both <= last)]
     length, letters, edges = _edges(int(shown.min()), int(shown.max()), trace)
-
-    def counted(of: Longs) -> Longs:
-        place = np.searchsorted(edges, of[(of >= edges[0]) & (of < edges[-1])], side="right") - 1
-        return np.bincount(place, minlength=len(edges) - 1)
-
-    at, records = clock(trace), counted(times[placed])
+    each_of = (times[placed], starts, times[placed & lost])
+    records, windows, dropped = (np.histogram(each, edges)[0] for each in each_of)
+    at = clock(trace)
     names = [WHOLE_MINUTE.sub(r"\1", at(ms)[:letters]) for ms in edges[:-1].tolist()]
-    outside = int(placed.sum()) - int(records.sum())
-    return Buckets(length, names, records, counted(starts), counted(times[placed & lost]), outside)
+    return Buckets(length, names, records, windows, dropped, int(placed.sum() - records.sum()))
 
 
 def _edges(low_ms: int, high_ms: int, trace: Trace) -> tuple[str, int | None, Longs]:
