@@ -52,8 +52,8 @@ def card_figure(run: Run, title: str | None, theme: Theme | None) -> go.Figure:
     numbers |= {"merges": counts["windows-merged"]} if counts.get("windows-merged") else {}
     for place, (name, number) in enumerate([*numbers.items(), ("dropped", dropped)]):
         colour = colours.drop if name == "dropped" and dropped else colours.ink
-        below = f"<span style='font-size:20px;color:{colours.mute}'>{counted(name, number)}</span>"
-        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS, f"<b>{number:,}</b><br>{below}", 40, colour)
+        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS, f"<b>{number:,}</b>", 40, colour)
+        _write(figure, EDGE + 270 * place, TOP_OF_NUMBERS + 50, counted(name, number), 20, colours.mute)
     _add_bars(figure, run, colours)
     figure.update_layout(
         width=WIDTH, height=HEIGHT, margin={"l": 0, "r": 0, "t": 0, "b": 0}, paper_bgcolor=colours.background,
