@@ -49,12 +49,16 @@ _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
-_MEASURES += "|total|requests|responses|reuses|hits|received|sent"
+_MEASURES += "|total|requests|responses|reuses|hits|received|sent|replies|likes|views|clicks|cost|quantity"
 _OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
-    r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|(^|_)(loaded|kafka|broker|(log)?append)", re.I
+    r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|"
+    r"(^|_)(loaded|kafka|broker|writ(e|ten)|(log)?append)",
+    re.I,
 )
+_OF_AN_ID = re.compile(rf"{_OF_SOMEONE.pattern}|{_BEGINS}id$", re.I)
+_OF_LETTERS = re.compile(r"[A-Z]+\d{4,}|\d{4,}[A-Z]+", re.I)  # an id: "C536391", "85123A"
 _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
@@ -127,7 +131,13 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
         keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
         columns[columns.index(alone)] = keys[0]
-    key, time = min(keys, key=_rank_of_key, default=None), min(times, key=_rank_of_time, default=None)
+    key = min(keys, key=lambda each: (2 * each.missing > len(table), *_rank_of_key(each)), default=None)
+    names = [each.name for each in times] if key is not None and len(times) > 1 else []
+    shared = [name for name in names if key is not None and _is_of_the_key(table, key.name, name)]
+    time = min(times, key=lambda each: (each.name in shared, *_rank_of_time(each)), default=None)
+    for at, each in enumerate(columns):  # such as the day on which a case began
+        if each.name in shared and time is not None and time.name not in shared:
+            columns[at] = dataclasses.replace(each, why=f"{each.why}; the same for all rows of a key")
     named = {place: columns[at].name for place, at in places.items()}
     return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone, places=named)
 
@@ -186,6 +196,13 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
     return (is_arrival, column.has_only_days, doubt, column.missing, min(column.steps_back, forward))
 
 
+def _is_of_the_key(table: pa.Table, key: str, time: str) -> bool:
+    """True if a column has one value for all rows of each key."""
+    both = pa.table({"key": _decoded(table[key]), "time": _decoded(table[time])})
+    found = both.group_by("key").aggregate([("time", "count_distinct")])["time_count_distinct"]
+    return len(found) > 1 and bool(pc.max(found).as_py() == 1)
+
+
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
     column = plain_column(column)
@@ -228,6 +245,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         way = f"times, once pandas has read them: {of_texts}"
     if not way and is_integer and not _OF_A_KEY.search(name) and _is_reading(column):
         way = "no key: a measure that goes up and down by little"
+    if pa.types.is_floating(kind) and _OF_AN_ID.search(name) and pc.all(pc.equal(pc.floor(column), column)).as_py():
+        kind = pa.int64()  # ids beside missing ones
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 
@@ -302,4 +321,5 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
     if 2 * sum("." in text for text in numbers) > len(texts):
         return plain  # fractions
     is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
+    is_measure &= not any(map(_OF_LETTERS.fullmatch, texts))
     return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure)

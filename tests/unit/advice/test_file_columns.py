@@ -57,6 +57,11 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"date": pa.array([2**64 - 1 - n % 7 for n in range(60)], pa.uint64())}, "date"),
         ({"session.reuses": [n // 3 for n in range(60)], "pid": [7, 8] * 30}, "pid"),
         ({"rate_plan": [1, 2] * 30, "bytes": [7, 8, 9] * 20}, "rate_plan"),
+        ({"invoice": [*map(str, range(536365, 536384))] * 3 + ["C536391"] * 3, "item": list("abcde") * 12}, "invoice"),
+        ({"CustomerID": [17850.0, 13047.0, None] * 20, "item": list("abcde") * 12}, "CustomerID"),  # others are missing
+        ({"user": [0.5, 1.0, 2.0] * 20, "item": list("abcde") * 12}, "item"),
+        ({"client_name": ["w7", "mac"] * 2 + [None] * 56, "orig_h": ["10.0.0.1", "10.0.0.2"] * 30}, "orig_h"),
+        ({"replies": [n % 20 for n in range(60)], "user": ["ada"] * 60}, "user"),
     ],
 )
 def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:
@@ -73,6 +78,19 @@ def test_newest_rows_first_are_in_order_too() -> None:
     table = pa.table({"user": ["ada", "bob"] * 30, "timestamp": np.roll(began, 1), "stored": began})
     found = file_columns(table)
     assert found.time is not None and found.time.name == "timestamp" and found.arrivals == ["stored"]
+
+
+def test_a_time_that_is_the_same_for_all_rows_of_a_key_is_not_that_of_the_events() -> None:
+    """Of the times of a permit, the day on which its case began was proposed, which makes sessions of no length."""
+    case, sensor = np.arange(60) // 3, {"ts": SECONDS + np.tile([0, 5, 1], 20), "_write_ts": SECONDS + 9}
+    columns = {"case": [f"c{n}" for n in case], "case_start": START + 9 * case, "at": SECONDS + np.tile([0, 5, 1], 20)}
+    found = file_columns(pa.table(columns))
+    assert found.time is not None and found.time.name == "at"
+    assert "the same for all rows of a key" in found.columns[1].why
+    alone = file_columns(pa.table(columns).drop_columns("at"))
+    assert alone.time is not None and alone.time.name == "case_start"
+    found = file_columns(pa.table({"host": ["a", "b"] * 30, **sensor}))
+    assert found.time is not None and (found.time.name, found.arrivals) == ("ts", ["_write_ts"])
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
