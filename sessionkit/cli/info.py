@@ -169,7 +169,9 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
         batch = Replay.of(plan, table).batch
     except SessionkitError:
         return [], 0
-    return next(((whys, lag) for lag in lags if (whys := late_causes(batch, plan.source, lag))), ([], 0))
+    late, behind = (late_causes(batch, plan.source, lag) for lag in lags)
+    behind = [each for each in behind if each.to_leave_out is None or each.is_behind]  # the gap keeps what is ahead
+    return (late, lags[0]) if late else (behind, 0)
 
 
 def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any]) -> list[str]:

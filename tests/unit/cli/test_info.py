@@ -542,3 +542,13 @@ def test_a_line_with_more_fields_is_told_with_the_line_of_pandas(
     assert found is not None
     with pytest.warns() if rows == 2 else nullcontext():
         assert len(eval(found[0].removeprefix("df = "), {"pandas": pd})) == rows  # noqa: S307
+
+
+def test_records_a_little_ahead_are_not_to_be_left_out(tmp_path: Path, capsys: Capture) -> None:
+    """Eight connections of a sensor "lie far ahead" by 5 s: "Leave them out", though a gap of 30 s keeps all."""
+    at = [n / 20 - 5 * (n % 150 != 40) - 0.3 * (n % 7 == 3) for n in range(1_200)]
+    for ahead in (at, [*at[:40], 3e7, *at[41:]]):
+        times = pd.Timestamp("2026-03-02 09:00", tz="UTC") + pd.to_timedelta(ahead, "s")
+        pd.DataFrame({"host": ["a", "b"] * 600, "ts": times.astype(str)}).to_csv(file := tmp_path / "a.csv")
+        shown = printed(capsys, "info", file)
+        assert "of the rows step back" in shown and ("ahead of those" in shown) == (ahead is not at)
