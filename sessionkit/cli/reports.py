@@ -18,6 +18,8 @@ from sessionkit.errors import InvalidArgument, problem
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
+Min = Annotated[list[str] | None, of.column(help="Also the smallest value of this column.")]
+Max = Annotated[list[str] | None, of.column(help="Also the largest value of this column.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the results.")]
 Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="The format of the tables.")]
 OUT = Path("out")
@@ -29,6 +31,8 @@ def report(
     windows: of.Windows,
     mean: Mean = None,
     sum: Sum = None,
+    min: Min = None,
+    max: Max = None,
     emit: of.Emit = of.ON_UPDATE,
     file_format: Format = "csv",
     out: Out = OUT,
@@ -49,10 +53,10 @@ def report(
         raise InvalidArgument(problem("--format of a report is not that of its times", repr(file_format), want))
     one_of("--format", file_format, FORMATS)
     _check(spark)
-    means, sums = mean or [], sum or []
-    opened = open_file(reading, [*means, *sums])
+    asked = {"mean": mean or [], "sum": sum or [], "min": min or [], "max": max or []}
+    opened = open_file(reading, [name for names in asked.values() for name in names])
     plan, remarks = with_windows(opened, windows)
-    named = {f"mean_{name}": agg.mean(name) for name in means} | {f"sum_{name}": agg.sum(name) for name in sums}
+    named = {f"{how}_{name}": getattr(agg, how)(name) for how, names in asked.items() for name in names}
     _make(
         spark,
         plan=plan.emit(cast("Any", emit)).aggregate(count=agg.count(), **named),

@@ -101,7 +101,8 @@ def test_every_option(calls: list[Report], tmp_path: Path) -> None:
     call = asked(
         calls, file, "--key", "user", "--timestamp", "at", "--unit", "s", "--timezone", "America/New_York",
         "--gap", "1h", "--grace", "0s", "--partition", "shard", "--offset", "place", "--emit", "on_window_close",
-        "--mean", "spent", "--mean", "items", "--sum", "items", "--out", str(tmp_path / "results"), "--overwrite",
+        "--mean", "spent", "--mean", "items", "--sum", "items", "--max", "spent", "--min", "spent",
+        "--out", str(tmp_path / "results"), "--overwrite",
         "--format", "parquet", "--on-bad-time", "drop", "--sort",
     )  # fmt: skip
     assert code(call) == [
@@ -110,7 +111,7 @@ def test_every_option(calls: list[Report], tmp_path: Path) -> None:
         '.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="0s"))',
         '.emit("on_window_close")',
         '.aggregate(count=sk.count(), mean_spent=sk.mean("spent"), mean_items=sk.mean("items"), '
-        'sum_items=sk.sum("items"))',
+        'sum_items=sk.sum("items"), min_spent=sk.min("spent"), max_spent=sk.max("spent"))',
     ]
     assert call.out == tmp_path / "results" and call.overwrite and call.file_format == "parquet"
 

@@ -26,7 +26,7 @@ PARAMS: list[tuple[str, Any]] = [
     for param in command.params
     if param.param_type_name == "option"
 ]
-SEVERAL = {"key", "types", "mean", "sum", "restart"}
+SEVERAL = {"key", "types", "mean", "sum", "min", "max", "restart"}
 
 
 def test_which_options_take_several_values() -> None:
