@@ -53,8 +53,7 @@ _MEASURES += "|total|requests|responses|reuses|hits|received|sent|replies|likes|
 _OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
-    r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|"
-    r"(^|_)(loaded|kafka|broker|writ(e|ten)|(log)?append)",
+    r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|(^|_)(loaded|kafka|broker|writ|(log)?append)",
     re.I,
 )
 _OF_AN_ID = re.compile(rf"{_OF_SOMEONE.pattern}|{_BEGINS}id$", re.I)
@@ -132,8 +131,7 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
         keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
         columns[columns.index(alone)] = keys[0]
     key = min(keys, key=lambda each: (2 * each.missing > len(table), *_rank_of_key(each)), default=None)
-    names = [each.name for each in times] if key is not None and len(times) > 1 else []
-    shared = [name for name in names if key is not None and _is_of_the_key(table, key.name, name)]
+    shared = [each.name for each in times if key is not None and _is_of_the_key(table, key.name, each.name)]
     time = min(times, key=lambda each: (each.name in shared, *_rank_of_time(each)), default=None)
     for at, each in enumerate(columns):  # such as the day on which a case began
         if each.name in shared and time is not None and time.name not in shared:
@@ -198,9 +196,8 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
 
 def _is_of_the_key(table: pa.Table, key: str, time: str) -> bool:
     """True if a column has one value for all rows of each key."""
-    both = pa.table({"key": _decoded(table[key]), "time": _decoded(table[time])})
-    found = both.group_by("key").aggregate([("time", "count_distinct")])["time_count_distinct"]
-    return len(found) > 1 and bool(pc.max(found).as_py() == 1)
+    rows = pa.table({"key": _decoded(table[key]), "time": _decoded(table[time])}).group_by("key")
+    return bool(pc.max(rows.aggregate([("time", "count_distinct")])["time_count_distinct"]).as_py() == 1)
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

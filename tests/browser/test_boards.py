@@ -272,7 +272,7 @@ ipywidgets.VBox([gap, ipywidgets.HBox([one, other])])"""
     assert abs(first["y"] - second["y"]) < 5
     assert first["right"] <= second["x"] + 1
     gaps, graces = (boards.get_by_label(f"{name}, typed") for name in ("inactivity gap", "grace"))
-    page.get_by_role("slider", name="gap in min").press("ArrowRight")
+    page.locator(".widget-hslider [role=slider]").press("ArrowRight")
     typed(visit, gaps, 0, "1 h 1 min")
     assert gaps.nth(1).input_value() == "1 h"
     graces.nth(1).fill("2h")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal, way_of_marks, way_to_number
-from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.errors import InvalidData, attempted, problem, shorten
 from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.time_text import formats_for
@@ -31,6 +32,7 @@ _CHAT = (
     r"^\W*(?P<at>(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4},?|\d{4}-\d\d-\d\d,)"
     r"\s\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?)(?:\]| -) "
 )
+_FIELDS = re.compile(r"#fields:?([ \t])", re.I)  # a comment in the logs of Zeek and IIS
 _LINES_ABOVE = 50
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
@@ -41,6 +43,7 @@ def read_csv(content: Content, columns: Sequence[str] | None, keys: Sequence[str
 
     An empty field of a key that is text is a missing key, an empty one in quotes the empty text.
     """
+    _check_comments(content)
     separator = separator_of(content)
     content = _quotes_doubled(content, separator)
     return _in_blocks(content, lambda block: _read(content, columns, keys, kinds, separator, block))
@@ -48,6 +51,7 @@ def read_csv(content: Content, columns: Sequence[str] | None, keys: Sequence[str
 
 def names_of(content: Content) -> list[str]:
     """The names in the first line of a CSV file; c1, c2 and so on where it has no line of names."""
+    _check_comments(content)
     separator = separator_of(content)
     with content.stream() as stream:
         if stream.read(2) in _UTF16_MARKS:
@@ -113,6 +117,35 @@ def way_of_a_log(content: Content) -> str:
     return f"read it with pandas, as this is a log whose lines begin with a time: {way}"
 
 
+def _check_comments(content: Content) -> None:
+    """Refuses a log that names its fields in a comment above them, with the line of pandas that reads it."""
+    with content.stream() as stream:
+        lines = stream.read(_FIRST_LINE).decode(errors="replace").splitlines()
+    above = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    said = next(filter(None, map(_FIELDS.match, lines[:above])), None)
+    if said is None:
+        return
+    names = said.string[said.end() :].rstrip().split(said[1])
+    read = f"{literal(content.path)}, sep={literal(said[1])}, skiprows={above}, names={json.dumps(names)}"
+    has_end = bytes(content.whole()).rstrip().rpartition(b"\n")[2].startswith(b"#")
+    read += ', na_values="-"' + ', skipfooter=1, engine="python"' * has_end + _encoding(content)
+    way = f"df = pandas.read_csv({read}), as a comment in it names the fields"
+    raise InvalidData(problem("the file begins with comments", repr(shorten(lines[0])), way))
+
+
+def _way_of_words(content: Content) -> str:
+    """The line of pandas for a log whose lines are a few words and then free text; "" if it seems to be a table."""
+    lines = [line for line in bytes(content.whole()).splitlines() if line.strip()]
+    least = min((len(line.split()) for line in lines), default=0)
+    numbers = [sorted(line.count(each.encode()) for line in lines) for each in _SEPARATORS if lines]
+    is_table = any((usual := each[len(each) // 2]) and 2 * each.count(usual) > len(lines) for each in numbers)
+    if is_table or least < 3 or b'"' in lines[0]:
+        return ""
+    read = f'{literal(content.path)}, sep="\\x01", header=None, quoting=3{_encoding(content)}'
+    read = f'df = pandas.read_csv({read})[0].str.split(n={least - 1}, expand=True).add_prefix("c")'
+    return f"its lines have different numbers of words: {read} parts the first {least - 1} of each from the rest"
+
+
 def _past_lines_above(content: Content) -> str:
     """The line of pandas that leaves out what stands above the names, if this seems to be there; else ""."""
     lines = [*(line.decode(errors="replace") for line in first_lines(content, _LINES_ABOVE)), ""]
@@ -130,7 +163,9 @@ def _encoding(content: Content) -> str:
     try:
         bytes(content.whole()).decode()
     except UnicodeDecodeError as error:
-        return f", encoding={literal('utf-16' if error.object[:2] in _UTF16_MARKS else 'cp1252')}"
+        name = "utf-16" if error.object[:2] in _UTF16_MARKS else "cp1252"
+        is_read = attempted(error.object.decode, name, but=UnicodeDecodeError) is not None
+        return f", encoding={literal(name if is_read else 'latin-1')}"
     return ""
 
 
@@ -217,7 +252,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
         return not_utf8(content, reason)
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
-    want = way_of_a_log(content) or _past_lines_above(content) or seems_parted(content)
+    want = way_of_a_log(content) or _way_of_words(content) or _past_lines_above(content) or seems_parted(content)
     if not want and re.search(rb'\\"', content.whole()):
         want = f"pandas.read_csv({literal(content.path)}, escapechar='\\\\'), as quotes within quotes are written \\\""
     found = [each for each in _SEPARATORS if each.encode() in first_lines(content)[0] and each != separator_of(content)]
@@ -263,5 +298,6 @@ def not_utf8(content: Content, where: str) -> InvalidData:
     if content.kind == "CSV":
         read = f"{literal(content.path)}, sep={literal(separator_of(content))}{_encoding(content)}"
         way = _past_lines_above(content) or f"df = pandas.read_csv({read})"
-        want = f"{way}, if it was written on Windows; or {want}"
+        said = "which reads some letters as others" if "latin-1" in way else "if it was written on Windows"
+        want = f"{way}, {said}; or {want}"
     return InvalidData(problem(f"{shorten(content.name)} holds text that is not UTF-8", where, want))

@@ -438,3 +438,54 @@ def test_a_decimal_comma_is_named_with_the_way_to_read_it(tmp_path: Path) -> Non
         UnsupportedData, match=r"got string, '7'; types=.\"amount\": \"float64\". in group_by_key, or df"
     ):
         plan().aggregate(sum=sk.sum("amount")).run({"user": ["a"], "at": [1], "amount": ["7"]}).table()
+
+
+def way_of(path: Path) -> str:
+    """The line of pandas in the error for a file, and what follows it."""
+    with pytest.raises(InvalidData) as error:
+        plan("c0").run(path)
+    return str(error.value).partition("df = ")[2]
+
+
+_ZEEK = (
+    "#separator \\x09\n#path\trdp\n#fields\tts\tuid\tnote\n#types\ttime\tstring\tstring\n1.25\tC1\ta#b\n2.5\tC2\t-\n"
+)
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    (_ZEEK, ["ts", "uid", "note"]),
+    (_ZEEK + "#close\t2026-03-02\n", ["ts", "uid", "note"]),
+    ("#Software: IIS\n#Version: 1.0\n#Fields: date time note\n2026-03-02 09:00:00 a#b\n2026-03-02 09:01:00 -\n",
+     ["date", "time", "note"]),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+def test_a_log_that_names_its_fields_in_a_comment_is_told_with_the_line_that_reads_it(
+    text: str, names: list[str], name: str, tmp_path: Path
+) -> None:
+    """The log of a network sensor: "Expected 1 column, got 2 …; check that rdp.log.gz is complete"."""
+    (path := tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    read = eval(way_of(path).partition(", as ")[0], {"pandas": pd})  # noqa: S307
+    assert list(read.columns) == names and len(read) == 2
+    assert read["note"].iloc[0] == "a#b" and pd.isna(read["note"].iloc[1])
+
+
+@pytest.mark.parametrize("name", ["a.log", "a.txt.gz"])
+@pytest.mark.parametrize("lines", [
+    ["7 node-1 1074119817 1 a component failed, twice", "8 node-2 1074119818 1 rebooted", '9 node-1 1074119819 0 "on'],
+    ["rust 2026-03-02 [10:19:00] <lp> oh wait, I", "", "rust 2026-03-02 [10:19:43] <lp> yes", "rust 2026-03-02 [11] a"],
+])  # fmt: skip
+def test_a_log_of_free_text_is_told_with_the_line_that_parts_it(lines: list[str], name: str, tmp_path: Path) -> None:
+    """A log of a cluster and a chat: "Expected 17 columns, got 10 …; check that HPC.log is complete"."""
+    text = "\n".join([*lines, ""] * 3).encode()
+    (path := tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    read = eval(way_of(path).partition(" parts")[0], {"pandas": pd})  # noqa: S307
+    words = [line.split(maxsplit=read.shape[1] - 1) for line in lines * 3 if line]
+    assert read.values.tolist() == words and read.columns[0] == "c0" and read.shape[1] > 3
+
+
+def test_bytes_of_no_encoding_are_told_with_a_line_that_reads_them(tmp_path: Path) -> None:
+    """Tweets whose letters were broken twice: encoding="cp1252" was advised, which pandas refused."""
+    (path := tmp_path / "a.csv").write_bytes(b"c0,at\nM\x9dller,1\nb\xe4,2\n")
+    way = way_of(path)
+    assert "if it was written on Windows" not in way
+    assert len(eval(way.partition(", which")[0], {"pandas": pd})) == 2  # noqa: S307
