@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.advice.suggest import gap_of, pauses_of, rounded
-from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
@@ -30,8 +30,9 @@ from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
 
-MOST_KEYS = 4
-USUAL_PAUSES, LATE_SHARE, HOPS = 3, 0.01, 4  # a gap in usual pauses, records that the grace leaves out, hops in a size
+Matrix: TypeAlias = npt.NDArray[np.intp]
+USUAL_PAUSES, HOPS = 3, 4  # a gap in usual pauses, hops in a size
+KEPT, PARTLY_LATE, DROPPED = 0, 1, 2  # what became of a record
 
 
 @answers_calls("kinds")
@@ -56,24 +57,19 @@ class Kinds(Pictured, Generic[Frame]):
 
         `dropped` counts records that are in no window, `missed` those that missed a window but count in others.
         """
-        rows = [self._counted(name) for name in self.runs]
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        return frame_of(columns, next(iter(self.runs.values()))._outcome.batch, {})
+        return frame_of(self._columns, next(iter(self.runs.values()))._outcome.batch, {})
 
     def words(self) -> list[str]:
         """How many windows each kind makes and how many records it drops; and how many records fare differently."""
         said = []
-        for name in self.runs:
-            row = self._counted(name)
-            missed = f" and {row['missed']:,} missed a window" if row["missed"] else ""
-            drops = f"{plural(row['dropped'], 'record')} dropped" if row["dropped"] else "no record dropped"
-            said.append(f"{plural(row['windows'], f'{name} window')}, {drops}{missed}.")
-        kept = [run.trace.accepted[self._rows[name]] for name, run in self.runs.items()]
-        differ = int((np.any(kept, axis=0) & ~np.all(kept, axis=0)).sum())
-        named = ", ".join(key_name(key) for key in self.keys)
-        whole = f"the {plural(len(kept[0]), 'record')} of {'key' if len(self.keys) == 1 else 'keys'} {named}"
-        how_many = f"{differ:,} of {whole} {'is' if differ == 1 else 'are'}"
-        return [*said, f"{how_many if differ else f'None of {whole} is'} kept by some kinds and dropped by others."]
+        for name, _, windows, _, dropped, missed in zip(*self._columns.values(), strict=True):
+            drops = f"{plural(dropped, 'record')} dropped" if dropped else "no record dropped"
+            partly = f" and {missed:,} missed a window" if missed else ""
+            said.append(f"{plural(windows, f'{name} window')}, {drops}{partly}.")
+        is_dropped = self._fates == DROPPED
+        differ = int((is_dropped.any(axis=0) & ~is_dropped.all(axis=0)).sum())
+        whole = f"{plural(is_dropped.shape[1], 'record')} of key {' and key '.join(map(key_name, self.keys))}"
+        return [*said, f"Of the {whole}, some kinds keep and others drop {f'{differ:,}' if differ else 'none'}."]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """A band for each kind over one axis of event time; a record names its windows of all kinds on hover."""
@@ -82,32 +78,29 @@ class Kinds(Pictured, Generic[Frame]):
         return kinds_figure(self, theme=theme)
 
     @cached_property
-    def _rows(self) -> dict[str, Rows]:
+    def _rows(self) -> Matrix:
         """The rows of the records of these keys in the trace of each kind: all have them in the same order."""
-        traces = {name: run.trace for name, run in self.runs.items()}
+        traces = [run.trace for run in self.runs.values()]
+        return np.stack([np.flatnonzero((trace.batch.key >= 0) & (trace.decision <= LATE)) for trace in traces])
+
+    @cached_property
+    def _fates(self) -> Matrix:
+        """What became of each record under each kind, a row a kind: it is KEPT, PARTLY_LATE or DROPPED."""
+        traces = zip((run.trace for run in self.runs.values()), self._rows, strict=True)
+        return np.stack([np.where(trace.accepted, trace.late_for_some, DROPPED)[rows] for trace, rows in traces])
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        """The columns of the table."""
+        runs, fates = self.runs.values(), self._fates
         return {
-            name: np.flatnonzero((trace.batch.key >= 0) & (trace.decision <= LATE)) for name, trace in traces.items()
+            "kind": [*self.runs],
+            "settings": [run._windows.in_words() for run in runs],
+            "windows": [run.metrics()["windows"] for run in runs],
+            "records": [fates.shape[1] for _ in runs],
+            "dropped": (fates == DROPPED).sum(axis=1).tolist(),
+            "missed": (fates == PARTLY_LATE).sum(axis=1).tolist(),
         }
-
-    @cached_property
-    def _kept_and_late(self) -> tuple[Flags, Flags]:
-        """Whether each record counts under some kind, and whether it came too late for a window of some kind."""
-        traces = [(run.trace, self._rows[name]) for name, run in self.runs.items()]
-        kept: Flags = np.any([trace.accepted[rows] for trace, rows in traces], axis=0)
-        late: Flags = np.any([trace.late_for_some[rows] for trace, rows in traces], axis=0)
-        return kept, late
-
-    @cached_property
-    def _times_ms(self) -> Longs:
-        """The event time of each record."""
-        name, run = next(iter(self.runs.items()))
-        return run.trace.batch.timestamp_ms[self._rows[name]]
-
-    def _counted(self, name: str) -> dict[str, Any]:
-        run, rows = self.runs[name], self._rows[name]
-        accepted, late = run.trace.accepted[rows], run.trace.late_for_some[rows]
-        counts = {"windows": run.metrics()["windows"], "records": len(rows), "dropped": int((~accepted).sum())}
-        return {"kind": name, "settings": run._windows.in_words(), **counts, "missed": int((late & accepted).sum())}
 
 
 @called_as('sk.kinds(df, key="user", timestamp="at")')
@@ -130,15 +123,14 @@ def kinds(
         records: what `plan.run` takes, except Spark DataFrames.
         key: the column, or columns, whose values have windows of their own.
         timestamp: the column of times.
-        keys: the values that are shown, at most 4; without it the one with the most records. The others still move
-            stream time.
+        keys: the values that are shown, without it the one with the most records. The others still move stream time.
         size, advance: of tumbling and hopping windows. Without them the gap, and a quarter of the size.
         time_difference: of sliding windows; without it the size.
         inactivity_gap: of sessions. Without it that of `sk.suggest_gap`, or three times the usual pause.
-        grace: of all four; without it how late 99 of 100 records are at most, and not longer than the gap.
+        grace: of all four; without it the gap.
         source: more arguments of `sk.group_by_key`, such as `timezone="UTC"`.
     Raises:
-        InvalidArgument: a length is missing and the records have no pauses to take it from, or too many keys are named.
+        InvalidArgument: a length is missing and the records have no pauses to take it from.
         UnknownRecord: there is no such key, or no record.
     Example:
         >>> print(sk.kinds(monday, "user", "at", size="1m", inactivity_gap="30s", grace="10s").words()[0])
@@ -146,44 +138,37 @@ def kinds(
     """
     names = (key,) if isinstance(key, str) else tuple(key)
     grouped = group_by_key(*names, timestamp=timestamp, **source)
-    named = None if keys is None else named_keys(grouped.source, keys)
-    if named is not None and len(named) > MOST_KEYS:
-        raise InvalidArgument(problem("a picture has room for few keys", len(named), f"at most {MOST_KEYS} in keys="))
     batch = read_records(records, grouped.source, ())
-    given = {"size": size, "advance": advance, "time_difference": time_difference, "inactivity_gap": inactivity_gap}
-    lengths_ms = _lengths_ms(batch, {**given, "grace": grace}, ", ".join(names))
-    plans = {name: grouped.windowed_by(windows).count() for name, windows in _windows(**lengths_ms).items()}
-    if not batch.usable.any():
+    usable = batch.key[batch.usable]
+    codes = [int(np.bincount(usable, minlength=1).argmax())]
+    if keys is not None:
+        codes = sorted({code_of_key(batch.keys, each) for each in named_keys(grouped.source, keys)})
+    if not np.isin(usable, codes).any():
         raise UnknownRecord(problem("there is no key to show", "no records with a key and a time", "some records"))
-    largest = [int(np.bincount(batch.key[batch.usable]).argmax())]
-    codes = largest if named is None else sorted({code_of_key(batch.keys, each) for each in named})
+    windows = _windows(
+        batch, ", ".join(names), size=size, advance=advance, time_difference=time_difference,
+        inactivity_gap=inactivity_gap, grace=grace,
+    )  # fmt: skip
+    plans = {name: grouped.windowed_by(each).count() for name, each in windows.items()}
     runs = {name: plan._run_batch(chosen_records(batch, codes, plan._complete_windows)) for name, plan in plans.items()}
     return Kinds(runs, tuple(batch.keys[code].as_py() for code in codes))
 
 
-def _windows(size: int, advance: int, time_difference: int, inactivity_gap: int, grace: int) -> dict[str, WindowKind]:
-    """One of each kind, with these lengths in milliseconds."""
-    return {
-        "tumbling": TimeWindows(size_ms=size, grace_ms=grace),
-        "hopping": TimeWindows(size_ms=size, advance_ms=advance, grace_ms=grace),
-        "sliding": SlidingWindows(time_difference_ms=time_difference, grace_ms=grace),
-        "session": SessionWindows(inactivity_gap_ms=inactivity_gap, grace_ms=grace),
-    }
-
-
-def _lengths_ms(batch: RecordBatch, given: Mapping[str, Duration | None], keys: str) -> dict[str, int]:
-    """Every length in milliseconds: as it was given, or taken from the pauses and the lateness of the records."""
+def _windows(batch: RecordBatch, keys: str, **given: Duration | None) -> dict[str, WindowKind]:
+    """One of each kind, with the lengths that were given, or those of the gap, which pauses of the records can tell."""
     found = {name: duration_ms(value, name) for name, value in given.items() if value is not None}
     if "inactivity_gap" not in found:
         pauses = pauses_of(batch)
         if not len(pauses):
             got = f"{plural(len(batch), 'record')} without two times of one key"
-            want = 'sk.kinds(df, key="user", timestamp="at", inactivity_gap="30m", grace="5m")'
-            raise InvalidArgument(problem("there are no pauses to take a gap from", got, want))
+            raise InvalidArgument(problem("there are no pauses to take a gap from", got, 'inactivity_gap="30m"'))
         found["inactivity_gap"] = gap_of(batch, keys).gap_ms or rounded(USUAL_PAUSES * float(np.median(pauses)))
-    if "grace" not in found:
-        behind = (batch.stream_times_ms(np.full(len(batch.partitions), -1)) - batch.timestamp_ms)[batch.usable]
-        latest_ms = float(np.quantile(behind, 1 - LATE_SHARE, method="lower")) if len(behind) else 0
-        found["grace"] = min(rounded(latest_ms), found["inactivity_gap"]) if latest_ms else 0
-    size_ms = found.setdefault("size", max(found["inactivity_gap"], 1))
-    return {"advance": max(size_ms // HOPS, 1), "time_difference": size_ms, **found}
+    gap_ms = found["inactivity_gap"]
+    size_ms, grace_ms = found.get("size", gap_ms or 1), found.get("grace", gap_ms)
+    advance_ms, difference_ms = found.get("advance", max(size_ms // HOPS, 1)), found.get("time_difference", size_ms)
+    return {
+        "tumbling": TimeWindows(size_ms=size_ms, grace_ms=grace_ms),
+        "hopping": TimeWindows(size_ms=size_ms, advance_ms=advance_ms, grace_ms=grace_ms),
+        "sliding": SlidingWindows(time_difference_ms=difference_ms, grace_ms=grace_ms),
+        "session": SessionWindows(inactivity_gap_ms=gap_ms, grace_ms=grace_ms),
+    }
