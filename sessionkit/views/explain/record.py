@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, IDLE, LATE, OPENED
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
@@ -83,17 +85,12 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
     words = [decision_in_words(trace, windows, index)]
     line = f"sessions that ended before {at(close)} were closed ({at(stream)}{lag_words(windows, '−')})"
     if code == LATE:
-        words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
-        near = _sessions_near(trace, windows, index)
-        closed = f"No session of its key, open or closed, was {windows.near_in_words()}."
-        if near:
-            span = span_words(at, *max(near, key=lambda bounds: bounds[1]))
-            closed = f"The session {span} would have taken it, but was closed already."
-        words.append(closed)
-        missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
-        enough, grace = grace_with(windows.grace_ms, missing), show_duration(windows.grace_ms)
-        kept = f"with grace {enough} instead of {grace} it would have been kept"
-        return [*words, f"It came {lacked(missing)} too late: {kept}."]
+        nothing = f"No session of its key, open or closed, was {windows.near_in_words()}."
+        closed = _gone_near(trace, windows, index) or [nothing]
+        _, missing_ms = missed_by(trace, windows, index)
+        enough, grace = grace_with(windows.grace_ms, missing_ms), show_duration(windows.grace_ms)
+        kept = f"It came {lacked(missing_ms)} too late: with grace {enough} instead of {grace} it would have been kept."
+        return [*words, f"It arrived when stream time was {at(stream)}, so {line}.", *closed, kept]
     if code != OPENED and time < close:
         behind = show_duration(close - time)
         words.append(
@@ -105,63 +102,58 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
 
 def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
     """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
-    near = _sessions_near(trace, windows, index)
-    if not near:
+    near = _session_near(trace, windows, index)
+    if near is None:
         return []
-    at, (start, end), close = clock(trace), max(near, key=lambda bounds: bounds[1]), int(trace.close_time_ms[index])
+    at, close, gone = clock(trace), int(trace.close_time_ms[index]), "was closed already"
     if not windows.is_ever_closed:
         gone = f"was forgotten: {windows.forgets_in_words()}"
-    elif end < close:
-        enough, grace = grace_with(windows.grace_ms, close - end), show_duration(windows.grace_ms)
-        gone = f"was closed already: what ended before {at(close)} was; with grace {enough} instead of {grace} it "
-        gone += "would have been open"
-    else:
+    elif near[1] >= close:
         gone = "the store had forgotten it"
-    return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
+    elif trace.decision[index] != LATE:
+        enough, grace = grace_with(windows.grace_ms, close - near[1]), show_duration(windows.grace_ms)
+        gone += f": what ended before {at(close)} was; with grace {enough} instead of {grace} it would have been open"
+    return [f"The session {span_words(at, *near)} would have taken it, but {gone}."]
 
 
-def _sessions_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[tuple[int, int]]:
-    """(start, end) of the sessions of its key, open or not, that a record would have joined when it came, but did not.
+def _session_near(trace: SessionTrace, windows: SessionKind, index: int) -> tuple[int, int] | None:
+    """(start, end) of the latest session of its key that a record would have joined when it came, but did not.
 
     Those that reach it with the bounds that they have at the end are looked through: bounds only grow.
     """
-    time = int(trace.batch.timestamp_ms[index])
-    columns, batch = trace.window_columns, trace.batch
-    mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
-    absorbed_before = columns.merged_into >= 0
-    absorbed_before[trace.merges.absorbed[trace.merges.at >= index]] = False
+    time, columns = int(trace.batch.timestamp_ms[index]), trace.window_columns
+    opened_at = np.append(np.full(columns.loaded_count, -1), np.flatnonzero(trace.decision == OPENED))
     first_ms, last_ms = windows.reach_of_ms(columns.start_ms, columns.end_ms)
-    rows = np.flatnonzero(mine & ~absorbed_before & (first_ms <= time) & (time <= last_ms))
-    joined = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
-    opened = np.flatnonzero(trace.decision == OPENED)
-    near = []
-    for row in rows.tolist():
-        if row in joined or (row >= columns.loaded_count and opened[row - columns.loaded_count] >= index):
-            continue
-        start, end = trace.bounds_before(row, index)
-        first, last = windows.reach_of_ms(start, end)
-        if first <= time <= last:
-            near.append((start, end))
-    return near
+    is_near = (trace.window_slot == trace.slot[index]) & (first_ms <= time) & (time <= last_ms) & (opened_at < index)
+    rows = np.flatnonzero(is_near & (trace.ended_in != trace.survivor[index]))
+    near = [trace.bounds_before(row, index) for row in rows.tolist()]
+    reached = [each for each in near if windows.reach_of_ms(*each)[0] <= time <= windows.reach_of_ms(*each)[1]]
+    return max(reached, key=lambda bounds: (bounds[1], -bounds[0]), default=None)  # of a merge the whole
+
+
+def missed_by(trace: Trace, windows: Any, index: int) -> tuple[Longs, int]:
+    """(starts, below them ends, of the windows that a late record missed, of sessions none; the grace it lacked)."""
+    if isinstance(trace, SessionTrace):
+        return np.empty((2, 0), np.int64), int(missing_grace_ms(trace, windows, np.array([index]))[0])
+    assert isinstance(trace, WindowTrace)
+    mine = trace.missed.record == index
+    start_ms = np.unique(trace.missed.start_ms[mine])
+    return np.stack([start_ms, trace.ends_ms(start_ms)]), int(trace.missing_ms[mine].max())
 
 
 def who_moved(trace: Trace, index: int) -> str:
     """Which record had moved stream time to where record `index` met it."""
-    batch, at = trace.batch, clock(trace)
-    stream = int(trace.stream_time_ms[index])
+    stream, key = clock(trace)(int(trace.stream_time_ms[index])), trace.batch.key
     mover = int(trace.moved_by(np.array([index]))[0])
     if mover < 0:
-        return f"Stream time {at(stream)} was loaded from the store, from an earlier run."
-    if trace.decision[mover] == IDLE:
-        return (
-            f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}: the partition "
-            "got no record for so long, and this was the smallest stream time of those that did."
-        )
+        return f"Stream time {stream} was loaded from the store, from an earlier run."
     if mover == index:
-        return f"It moved stream time to {at(stream)} itself."
-    is_same = batch.key[mover] == batch.key[index]
-    whose = "the same key" if is_same else "another key: stream time belongs to the partition"
-    return f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}, of {whose}."
+        return f"It moved stream time to {stream} itself."
+    whose = (
+        ", of the same key" if key[mover] == key[index] else ", of another key: stream time belongs to the partition"
+    )
+    by = f"{lower_first(record_name(trace, mover))}{'' if trace.decision[mover] == IDLE else whose}"
+    return f"Stream time had been moved to {stream} by {by}."
 
 
 EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
@@ -177,21 +169,27 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callabl
     counted = sorted({*starts[OPENED], *starts[ADDED], *starts[COPIED_ADDED]})
     words = [f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}" if counted else "was dropped"]
     made = sorted({*starts[OPENED], *starts[COPIED_ADDED]})
-    if made and len(made) < len(counted):
-        words.append(f"It opened {_spans(trace, at, made)}.")
-    elif made:
-        words.append("It opened it." if len(made) == 1 else "It opened all of them.")
+    if made:
+        every = "it" if len(made) == 1 else "all of them"
+        words.append(f"It opened {every if made == counted else _spans(trace, at, made)}.")
     if starts[COPIED]:
         what = "cut out of what later records had left there; the record itself is before it"
         words.append(f"It also makes the window {_spans(trace, at, starts[COPIED])}, {what}.")
     words += _taken_along(trace, index, counted, at)
-    if starts[LATE]:
-        words.append(_missed(trace, windows, index, starts[LATE], at))
-    elif time < trace.close_time_ms[index]:
-        behind, grace = show_duration(int(trace.close_time_ms[index]) - time), show_duration(windows.grace_ms)
-        line = f"the close line ({at(int(trace.stream_time_ms[index]))} − grace {grace})"
-        kept = "its window was still open" if len(counted) == 1 else "its windows were still open"
-        words.append(f"It was late, {behind} behind {line}, but {kept}.")
+    stream, close_ms = at(int(trace.stream_time_ms[index])), int(trace.close_time_ms[index])
+    grace = show_duration(windows.grace_ms)
+    if late := starts[LATE]:
+        ended, one = "before" if trace.inclusive_end else "up to", "it" if len(late) == 1 else "all of them"
+        enough = grace_with(windows.grace_ms, missed_by(trace, windows, index)[1])
+        words.append(
+            f"It came too late for {plural(len(late), 'window')}, {_spans(trace, at, late)}: "
+            f"stream time was {stream}, so windows that ended {ended} {at(close_ms)} were closed (− grace {grace}); "
+            f"with grace {enough} it would have counted in {one}."
+        )
+    elif time < close_ms:
+        kept = "its window was" if len(counted) == 1 else "its windows were"
+        line = f"{show_duration(close_ms - time)} behind the close line ({stream} − grace {grace})"
+        words.append(f"It was late, {line}, but {kept} still open.")
     return words
 
 
@@ -207,20 +205,6 @@ def _taken_along(trace: WindowTrace, index: int, counted: list[int], at: Callabl
     if behind:
         words.append(f"It lies before {_spans(trace, at, behind)}: Kafka Streams copies a window whole.")
     return words
-
-
-def _missed(trace: WindowTrace, windows: WindowKind, index: int, starts: list[int], at: Callable[[int], str]) -> str:
-    stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
-    last = trace.last_instant_ms(trace.ends_ms(np.array(starts, np.int64)))
-    enough = grace_with(windows.grace_ms, int(close - last.min()))
-    grace = show_duration(windows.grace_ms)
-    one = len(starts) == 1
-    ended = "before" if trace.inclusive_end else "up to"
-    return (
-        f"It came too late for {plural(len(starts), 'window')}, {_spans(trace, at, starts)}: "
-        f"stream time was {at(stream)}, so windows that ended {ended} {at(close)} were closed (− grace {grace}); "
-        f"with grace {enough} it would have counted in {'it' if one else 'all of them'}."
-    )
 
 
 def _spans(trace: WindowTrace, at: Callable[[int], str], starts: list[int]) -> str:
