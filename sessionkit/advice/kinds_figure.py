@@ -13,17 +13,17 @@ from sessionkit.base.arrays import Rows
 from sessionkit.base.text import escape_label, key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.drawing.measured_text import key_label, text_width
 from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.drawing.simple_frame import Bar, dots, dress_plain, event_time_axis, span_bars
+from sessionkit.views.drawing.simple_frame import Bar, add_row_text, dots, dress_plain, event_time_axis, span_bars
 from sessionkit.views.words import clock, record_name, span_words
 
 if TYPE_CHECKING:
     from sessionkit.advice.kinds import Kinds
 
-BAND, LEAST_BAR, MOST_DEEP = 84, 300, 8  # pixels; a bar is such a part of the picture at least; windows over another
+BAND, LETTERS = 92, 88  # pixels of a band, letters of its name
+LEAST_BAR, MOST_DEEP = 300, 8  # a bar is such a part of the picture at least; so many windows lie over one another
 STRETCH, MOST_RECORDS, DROP = 12, 120, 5  # windows that a picture is long; records; a drop is worth so many of them
-TOP, ROOM, FLOOR = 0.42, 0.6, -0.36  # of a band: the upper edge of its windows, what they take, and its records
+NAME, TOP, ROOM, FLOOR = 0.36, 0.22, 0.5, -0.42  # of a band: its name, the top of its windows, their room, its records
 MARKS = (  # of a fate, by its number: a name, a symbol, its size and colour
     ("record", "circle", 7, "record"),
     ("record that missed a window", "diamond", 9, "bridge"),
@@ -34,19 +34,20 @@ MARKS = (  # of a fate, by its number: a name, a symbol, its size and colour
 def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
     """A band for each key and kind; records that missed a window, or all, stand out in each."""
     colours, chosen, first = palette(theme), _stretch(kinds), next(iter(kinds.runs.values()))
-    rows, names, notes, trace = kinds._rows[:, chosen], list[str](), kinds.words(), first.trace
-    times_ms, key, at = trace.batch.timestamp_ms[rows[0]], trace.batch.key[rows[0]], clock(trace)
+    rows, trace, notes, at = kinds._rows[:, chosen], first.trace, kinds.words(), clock(first.trace)
+    times_ms, key = trace.batch.timestamp_ms[rows[0]], trace.batch.key[rows[0]]
     pad = max(int(np.ptp(times_ms)) // 12, first._windows.reach_ms)
     span = int(times_ms.min()) - pad, int(times_ms.max()) + pad
     figure, look = go.Figure(), {"color": colours.body, "line": {"width": 1.2, "color": colours.edge}}
-    for kind, run in kinds.runs.items():
-        for code, name in enumerate(kinds.keys):
-            bars, height, every = _bars(run, code, -len(names), span)
-            options = {"width": height, "name": "window", "marker": look, "showlegend": not names}
-            figure.add_trace(span_bars(bars, (span[1] - span[0]) // LEAST_BAR, **options))
-            notes += [f"{kind.capitalize()}: one window in {every} is drawn."] if every > 1 else []
-            of_key = f"{key_label(key_name(name, 16), 16)} · " if len(kinds.keys) > 1 else ""
-            names.append(f"<b>{of_key}{kind}</b><br>{run._windows.in_words().replace(', ', '<br>')}")
+    bands = [(name, code) for name in kinds.runs for code in range(len(kinds.keys))]
+    for band, (name, code) in enumerate(bands):
+        bars, height, every = _bars(kinds.runs[name], code, -band, span)
+        options = {"width": height, "name": "window", "marker": look, "showlegend": not band}
+        figure.add_trace(span_bars(bars, (span[1] - span[0]) // LEAST_BAR, **options))
+        of_key = f"{key_name(kinds.keys[code], 24)} · " if len(kinds.keys) > 1 else ""
+        thinned = f"; one window in {every} is drawn" if every > 1 else ""
+        words = f"{of_key}{name}: {kinds.runs[name]._windows.in_words()}{thinned}"
+        add_row_text(figure, NAME - band, words, colours, LETTERS)
     if len(chosen) < kinds._rows.shape[1]:
         notes.append(f"Shown are {len(chosen):,} of them, in the stretch with the most to see.")
     said = [f"{record_name(trace, row)}, {at(int(trace.batch.timestamp_ms[row]))}" for row in rows[0].tolist()]
@@ -57,10 +58,8 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
         y = FLOOR - (number * len(kinds.keys) + key[place])
         mark = {"symbol": symbol, "size": size, "color": getattr(colours, colour)}
         figure.add_trace(dots(times_ms[place], y, name, mark, hovers[place], showlegend=len(place) > 0))
-    left = round(max(text_width(line, 12) for name in names for line in name.split("<br>"))) + 18
-    dress_plain(figure, colours, "Kinds of windows beside each other", notes, len(names) * BAND, left=left)
-    ticks = {"tickmode": "array", "tickvals": [-band for band in range(len(names))], "ticktext": names}
-    figure.update_yaxes(range=[0.5 - len(names), 0.5], showgrid=False, tickfont={"size": 12}, **ticks)
+    dress_plain(figure, colours, "Kinds of windows beside each other", notes, len(bands) * BAND, left=26)
+    figure.update_yaxes(visible=False, range=[0.5 - len(bands), 0.5])
     figure.update_xaxes(range=[*span], tickangle=0, nticks=4).update_layout(barmode="overlay")
     event_time_axis(figure, "event time", int(trace.last_stream_time_ms.max(initial=0)), first.timezone, colours)
     return figure

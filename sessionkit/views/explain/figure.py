@@ -15,13 +15,13 @@ from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, counts_axis, empty_figure
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.drawing.simple_frame import (
-    SAID,
     add_row_text,
     curve,
     dots,
     dress_plain,
     event_time_axis,
     plain_heading,
+    span_bars,
 )
 from sessionkit.views.explain.record import missed_by
 from sessionkit.views.words import clock, lag_words, lower_first, record_name
@@ -99,10 +99,9 @@ def clock_figure(moved: Clock, *, theme: Theme | None) -> go.Figure:
         return empty_figure(colours, plain_heading(title, moved.words()), LEAST_WIDTH)
     lost = moved._movers["at_count"].tolist()
     ranks, notes = range(min(len(lost), MOST)), moved.words()
-    hover = ["<br>".join(escape_label(line, 120) for line in wrap(moved._mover_words(rank))) for rank in ranks]
-    look, bars = {"color": colours.drop, "line": {"width": 0}}, {"customdata": hover, "hovertemplate": SAID}
-    places = [-rank - 0.18 for rank in ranks]
-    figure = go.Figure(go.Bar(x=lost[:MOST], y=places, orientation="h", width=0.34, marker=look, **bars))
+    said = ["<br>".join(escape_label(line, 120) for line in wrap(moved._mover_words(rank))) for rank in ranks]
+    bars = [(-rank - 0.18, 0, lost[rank], said[rank]) for rank in ranks]
+    figure = go.Figure(span_bars(bars, 0, width=0.34, marker={"color": colours.drop, "line": {"width": 0}}))
     for rank, many in zip(ranks, lost, strict=False):
         name, *how = moved._mover(rank)
         words = f"{many:,} ({percent(many / late)}): {lower_first(shorten(name, 40))} {how[-1]}"

@@ -92,11 +92,8 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
         kept = f"It came {lacked(missing_ms)} too late: with grace {enough} instead of {grace} it would have been kept."
         return [*words, f"It arrived when stream time was {at(stream)}, so {line}.", *closed, kept]
     if code != OPENED and time < close:
-        behind = show_duration(close - time)
-        words.append(
-            f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
-            "still open."
-        )
+        kept = "But it was kept, as it touches a session that was still open."
+        words.append(f"It was late, {show_duration(close - time)} behind the close line: {line}. {kept}")
     return words + _gone_near(trace, windows, index)
 
 
@@ -175,7 +172,12 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callabl
     if starts[COPIED]:
         what = "cut out of what later records had left there; the record itself is before it"
         words.append(f"It also makes the window {_spans(trace, at, starts[COPIED])}, {what}.")
-    words += _taken_along(trace, index, counted, at)
+    later = sorted(set(trace.window_columns.start_ms[trace.windows_of(index)].tolist()) - set(counted))
+    if later:  # of sliding windows: copies of its own
+        one, many = "A later window holds it, too, as a copy", f"{len(later):,} later windows hold it, too, as copies"
+        words.append(f"{one if len(later) == 1 else many}: {_spans(trace, at, later)}.")
+    if behind := [start for start in later if start > time]:
+        words.append(f"It lies before {_spans(trace, at, behind)}: Kafka Streams copies a window whole.")
     stream, close_ms = at(int(trace.stream_time_ms[index])), int(trace.close_time_ms[index])
     grace = show_duration(windows.grace_ms)
     if late := starts[LATE]:
@@ -190,20 +192,6 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callabl
         kept = "its window was" if len(counted) == 1 else "its windows were"
         line = f"{show_duration(close_ms - time)} behind the close line ({stream} − grace {grace})"
         words.append(f"It was late, {line}, but {kept} still open.")
-    return words
-
-
-def _taken_along(trace: WindowTrace, index: int, counted: list[int], at: Callable[[int], str]) -> list[str]:
-    """The windows that came to hold a record later, as copies of its own; of sliding windows."""
-    later = sorted(set(trace.window_columns.start_ms[trace.windows_of(index)].tolist()) - set(counted))
-    if not later:
-        return []
-    one = len(later) == 1
-    said = "A later window holds it, too, as a copy" if one else f"{len(later):,} later windows hold it, too, as copies"
-    words = [f"{said}: {_spans(trace, at, later)}."]
-    behind = [start for start in later if start > trace.batch.timestamp_ms[index]]
-    if behind:
-        words.append(f"It lies before {_spans(trace, at, behind)}: Kafka Streams copies a window whole.")
     return words
 
 

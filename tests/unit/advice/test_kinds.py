@@ -96,8 +96,9 @@ def test_the_picture_marks_what_became_of_each_record_in_each_kind() -> None:
     assert fates["record that missed a window"] == table["missed"].sum()
     assert fates.total() == 4 * 6
     assert [len(trace.x) for trace in figure.data if trace.name == "window"] == table["windows"].tolist()
-    assert [text.partition("<br>")[0] for text in figure.layout.yaxis.ticktext] == [
-        "<b>tumbling</b>", "<b>hopping</b>", "<b>sliding</b>", "<b>session</b>",
+    assert [note.text for note in figure.layout.annotations] == [
+        "tumbling: size 10 min, grace 5 min", "hopping: size 10 min, advance 5 min, grace 5 min",
+        "sliding: time difference 10 min, grace 5 min", "session: gap 5 min, grace 5 min",
     ]  # fmt: skip
 
 
@@ -118,9 +119,10 @@ def test_several_keys_have_bands_of_their_own() -> None:
     found = kinds(keys=["bob", "ada"], **LENGTHS)
     figure = found.figure(theme="dark")
     assert found.keys == ("ada", "bob")
-    assert [text.partition("<br>")[0] for text in figure.layout.yaxis.ticktext][:2] == [
-        "<b>ada · tumbling</b>", "<b>bob · tumbling</b>",
-    ]  # fmt: skip
+    assert [note.text.partition(":")[0] for note in figure.layout.annotations][:2] == [
+        "ada · tumbling",
+        "bob · tumbling",
+    ]
     assert "key ada and key bob" in repr(found)
 
 
