@@ -58,13 +58,13 @@ class Clock(Pictured, Generic[Frame]):
         `at` is the row of a record, -1 for an earlier run, whose records a store does not keep; `partition` is a code,
         and `before_ms` the stream time that was moved on, -1 where it is not known.
         """
-        late = np.flatnonzero(self.trace.late_for_some)
-        met = {"partition": self.trace.batch.partition[late], "timestamp_ms": self.trace.stream_time_ms[late]}
-        lost = arrow_table({"at": self.trace.moved_by(late), **met}).group_by(["at", *met]).aggregate([("at", "count")])
+        trace, late = self.trace, np.flatnonzero(self.trace.late_for_some)
+        at = trace.moved_by(late)
+        met = {"at": at, "partition": trace.batch.partition[late], "timestamp_ms": trace.stream_time_ms[late]}
+        met["before_ms"] = np.where(at < 0, -1, trace.stream_time_before_ms[at])
+        lost = arrow_table(met).group_by([*met]).aggregate([("at", "count")])
         ranked = lost.sort_by([("at_count", "descending"), ("at", "ascending"), ("partition", "ascending")])
-        movers = {name: numpy_array(ranked[name]) for name in ranked.column_names}
-        before_ms = np.where(movers["at"] < 0, -1, self.trace.stream_time_before_ms[movers["at"]])
-        return {**movers, "before_ms": before_ms}
+        return {name: numpy_array(ranked[name]) for name in ranked.column_names}
 
     def table(self) -> Frame:
         """One row for each record to which others were lost, those with most first.

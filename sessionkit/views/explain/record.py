@@ -98,34 +98,29 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
 
 
 def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
-    """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
-    near = _session_near(trace, windows, index)
-    if near is None:
-        return []
-    at, close, gone = clock(trace), int(trace.close_time_ms[index]), "was closed already"
-    if not windows.is_ever_closed:
-        gone = f"was forgotten: {windows.forgets_in_words()}"
-    elif near[1] >= close:
-        gone = "the store had forgotten it"
-    elif trace.decision[index] != LATE:
-        enough, grace = grace_with(windows.grace_ms, close - near[1]), show_duration(windows.grace_ms)
-        gone += f": what ended before {at(close)} was; with grace {enough} instead of {grace} it would have been open"
-    return [f"The session {span_words(at, *near)} would have taken it, but {gone}."]
-
-
-def _session_near(trace: SessionTrace, windows: SessionKind, index: int) -> tuple[int, int] | None:
-    """(start, end) of the latest session of its key that a record would have joined when it came, but did not.
+    """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is.
 
     Those that reach it with the bounds that they have at the end are looked through: bounds only grow.
     """
-    time, columns = int(trace.batch.timestamp_ms[index]), trace.window_columns
+    time, close, columns = int(trace.batch.timestamp_ms[index]), int(trace.close_time_ms[index]), trace.window_columns
     opened_at = np.append(np.full(columns.loaded_count, -1), np.flatnonzero(trace.decision == OPENED))
     first_ms, last_ms = windows.reach_of_ms(columns.start_ms, columns.end_ms)
     is_near = (trace.window_slot == trace.slot[index]) & (first_ms <= time) & (time <= last_ms) & (opened_at < index)
     rows = np.flatnonzero(is_near & (trace.ended_in != trace.survivor[index]))
     near = [trace.bounds_before(row, index) for row in rows.tolist()]
     reached = [each for each in near if windows.reach_of_ms(*each)[0] <= time <= windows.reach_of_ms(*each)[1]]
-    return max(reached, key=lambda bounds: (bounds[1], -bounds[0]), default=None)  # of a merge the whole
+    if not reached:
+        return []
+    start, end = max(reached, key=lambda bounds: (bounds[1], -bounds[0]))  # of a merge the whole
+    at, gone = clock(trace), "was closed already"
+    if not windows.is_ever_closed:
+        gone = f"was forgotten: {windows.forgets_in_words()}"
+    elif end >= close:
+        gone = "the store had forgotten it"
+    elif trace.decision[index] != LATE:
+        enough, grace = grace_with(windows.grace_ms, close - end), show_duration(windows.grace_ms)
+        gone += f": what ended before {at(close)} was; with grace {enough} instead of {grace} it would have been open"
+    return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
 
 
 def missed_by(trace: Trace, windows: Any, index: int) -> tuple[Longs, int]:
@@ -153,7 +148,6 @@ def who_moved(trace: Trace, index: int) -> str:
     return f"Stream time had been moved to {stream} by {by}."
 
 
-EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
 NAMED_WINDOWS = 3  # so many are named one by one; of more, the first and the last
 
 
@@ -162,7 +156,8 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callabl
     touches, time = trace.touches, int(trace.batch.timestamp_ms[index])
     mine = np.flatnonzero(touches.record == index)
     effect, start_ms = touches.effect[mine], touches.start_ms[mine]
-    starts = {each: sorted(set(start_ms[effect == each].tolist())) for each in EFFECTS}
+    effects = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
+    starts = {each: sorted(set(start_ms[effect == each].tolist())) for each in effects}
     counted = sorted({*starts[OPENED], *starts[ADDED], *starts[COPIED_ADDED]})
     words = [f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}" if counted else "was dropped"]
     made = sorted({*starts[OPENED], *starts[COPIED_ADDED]})
