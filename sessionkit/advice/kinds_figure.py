@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.advice.kinds import DROPPED
 from sessionkit.base.arrays import Rows
 from sessionkit.base.text import escape_label, key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.drawing.simple_frame import Bar, add_row_text, dots, dress_plain, event_time_axis, span_bars
 from sessionkit.views.words import clock, record_name, span_words
@@ -24,11 +25,17 @@ BAND, LETTERS = 92, 88  # pixels of a band, letters of its name
 LEAST_BAR, MOST_DEEP = 300, 8  # a bar is such a part of the picture at least; so many windows lie over one another
 STRETCH, MOST_RECORDS, DROP = 12, 120, 5  # windows that a picture is long; records; a drop is worth so many of them
 NAME, TOP, ROOM, FLOOR = 0.36, 0.22, 0.5, -0.42  # of a band: its name, the top of its windows, their room, its records
-MARKS = (  # of a fate, by its number: a name, a symbol, its size and colour
+DROPPED = 2  # in `Kinds._fates`
+MARKS = (  # of a fate, by its number there: a name, a symbol, its size and colour
     ("record", "circle", 7, "record"),
     ("record that missed a window", "diamond", 9, "bridge"),
     ("dropped record", "x", 9, "drop"),
 )
+# The windows that hold a record, which counts, in the end.
+HELD: dict[type[Trace], Callable[[Any, int], list[int]]] = {
+    SessionTrace: lambda trace, row: [int(trace.survivor[row])],
+    WindowTrace: lambda trace, row: trace.windows_of(row),
+}
 
 
 def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
@@ -91,7 +98,7 @@ def _held(kind: str, run: Run[Any], rows: Rows) -> Iterator[str]:
         if not trace.accepted[row]:
             yield f"{kind}: dropped, too late"
             continue
-        held = [trace.survivor[row]] if isinstance(trace, SessionTrace) else trace.windows_of(row)
+        held = HELD[type(trace)](trace, row)
         bounds = span_words(at, int(columns.start_ms[held].min()), int(columns.end_ms[held].max()))
         yield f"{kind}: {plural(len(held), 'window')}, {bounds}{'; missed another' if late[row] else ''}"
 

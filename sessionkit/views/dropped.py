@@ -45,6 +45,21 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, *, missing_grace: bo
     return dropped_rows(records, late, missing_ms, windows.grace_ms)
 
 
+def missed_by(trace: Trace, windows: WindowKind, index: int) -> tuple[Longs, int]:
+    """(starts, below them ends, of the windows that a late record missed, of sessions none; the grace it lacked)."""
+    return MISSED[type(trace)](trace, windows, index)
+
+
+def _missed_sessions(trace: SessionTrace, windows: SessionKind, index: int) -> tuple[Longs, int]:
+    return np.empty((2, 0), np.int64), int(missing_grace_ms(trace, windows, np.array([index]))[0])
+
+
+def _missed_windows(trace: WindowTrace, windows: WindowKind, index: int) -> tuple[Longs, int]:
+    mine = trace.missed.record == index
+    start_ms = np.unique(trace.missed.start_ms[mine])
+    return np.stack([start_ms, trace.ends_ms(start_ms)]), int(trace.missing_ms[mine].max())
+
+
 def dropped_rows(
     records: pa.Table, late: Flags | None = None, missing_ms: Longs | None = None, grace_ms: int = 0
 ) -> pa.Table:
@@ -82,3 +97,7 @@ def _with_grace(rows: pa.Table, late: Flags, missing_ms: Longs, grace_ms: int) -
 
 
 DROPPED: dict[type[Trace], Callable[..., pa.Table]] = {SessionTrace: _of_sessions, WindowTrace: _of_windows}
+MISSED: dict[type[Trace], Callable[..., tuple[Longs, int]]] = {
+    SessionTrace: _missed_sessions,
+    WindowTrace: _missed_windows,
+}

@@ -23,7 +23,7 @@ from sessionkit.views.drawing.simple_frame import (
     plain_heading,
     span_bars,
 )
-from sessionkit.views.explain.record import missed_by
+from sessionkit.views.dropped import missed_by
 from sessionkit.views.words import clock, lag_words, lower_first, record_name
 from sessionkit.windows.contract import WindowKind
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, IDLE, LATE, OPENED
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
@@ -16,6 +14,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.palettes import Figure, Theme
+from sessionkit.views.dropped import missed_by
 from sessionkit.views.words import (
     PLAIN,
     clock,
@@ -27,7 +26,6 @@ from sessionkit.views.words import (
     span_words,
 )
 from sessionkit.windows.contract import SessionKind, WindowKind
-from sessionkit.windows.missing_grace import missing_grace_ms
 
 
 class Explanation(str):
@@ -121,16 +119,6 @@ def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[st
         enough, grace = grace_with(windows.grace_ms, close - end), show_duration(windows.grace_ms)
         gone += f": what ended before {at(close)} was; with grace {enough} instead of {grace} it would have been open"
     return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
-
-
-def missed_by(trace: Trace, windows: Any, index: int) -> tuple[Longs, int]:
-    """(starts, below them ends, of the windows that a late record missed, of sessions none; the grace it lacked)."""
-    if isinstance(trace, SessionTrace):
-        return np.empty((2, 0), np.int64), int(missing_grace_ms(trace, windows, np.array([index]))[0])
-    assert isinstance(trace, WindowTrace)
-    mine = trace.missed.record == index
-    start_ms = np.unique(trace.missed.start_ms[mine])
-    return np.stack([start_ms, trace.ends_ms(start_ms)]), int(trace.missing_ms[mine].max())
 
 
 def who_moved(trace: Trace, index: int) -> str:
