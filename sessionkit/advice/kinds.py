@@ -105,7 +105,7 @@ class Kinds(Pictured, Generic[Frame]):
 
 @called_as('sk.kinds(df, key="user", timestamp="at")')
 def kinds(
-    records: Any,
+    data: Any,
     key: str | Sequence[str],
     timestamp: str,
     *,
@@ -120,7 +120,7 @@ def kinds(
     """The records of one key under tumbling, hopping, sliding and session windows, on one axis.
 
     Args:
-        records: what `plan.run` takes, except Spark DataFrames.
+        data: what `plan.run` takes, except Spark DataFrames.
         key: the column, or columns, whose values have windows of their own.
         timestamp: the column of times.
         keys: the values that are shown, without it the one with the most records. The others still move stream time.
@@ -138,7 +138,7 @@ def kinds(
     """
     names = (key,) if isinstance(key, str) else tuple(key)
     grouped = group_by_key(*names, timestamp=timestamp, **source)
-    batch = read_records(records, grouped.source, ())
+    batch = read_records(data, grouped.source, ())
     usable = batch.key[batch.usable]
     codes = [int(np.bincount(usable, minlength=1).argmax())]
     if keys is not None:
