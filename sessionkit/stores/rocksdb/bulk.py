@@ -92,7 +92,7 @@ class PersistentBulkStore(PersistentStore):
         for partition, mask in _by_partition(columns):
             self._observe(partition, int(columns.time_ms[mask].max()), drop=False)
         for rows in packed:
-            self._database.change(dict.fromkeys(rows.rows()))
+            self._database.change(dict.fromkeys(rows.to_numpy(zero_copy_only=False)))
 
     def _put_columns(self, columns: StoredColumns) -> None:
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
@@ -106,8 +106,10 @@ class PersistentBulkStore(PersistentStore):
             is_live[mask] = columns.time_ms[mask] // self.segments.interval_ms >= first
         if is_live.any():
             self._note_kind(columns.key[0].as_py())
-        for rows, values in zip(packed, [fields.rows(), repeat(b"")], strict=False):
-            self._database.change(dict(compress(zip(rows.rows(), values, strict=False), is_live)))
+        for rows, values in zip(packed, [fields.to_numpy(zero_copy_only=False), repeat(b"")], strict=False):
+            self._database.change(
+                dict(compress(zip(rows.to_numpy(zero_copy_only=False), values, strict=False), is_live))
+            )
 
     def _holds_keys_like(self, keys: pa.Array) -> bool:
         kind = self._noted.key_kind

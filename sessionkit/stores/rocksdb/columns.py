@@ -1,21 +1,22 @@
 """Many rows of a store on disk at once: columns of numbers to bytes and back, as the codec does one by one.
 
 Whatever holds more than numbers is left to the codec: each function gives None for it, and for bytes that are damaged.
-The compiled loops come first: keys put together and taken apart, numbers written and read with checksums.
+The compiled loops come first: numbers written and read with checksums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.compiled import compiled_loop, inlined
-from sessionkit.errors import StoreCorrupted
+from sessionkit.errors import StoreCorrupted, attempted
 from sessionkit.records.keys import MAX_KEY_BYTES
 from sessionkit.stores.contract import FixedColumns, SessionColumns, StoredColumns, rows_of
 from sessionkit.stores.rocksdb.row_space import RowSpace
@@ -23,6 +24,8 @@ from sessionkit.stores.rows import KEY_TYPES
 from sessionkit.stores.typed_bytes import PlaceColumns, pieces_around_numbers, unpack_value
 
 NULL, INT, FLOAT = ord("N"), ord("i"), ord("d")  # the codec's type bytes
+_END = 2**31 - 1  # behind the end of any key
+RawRows: TypeAlias = pa.LargeBinaryArray  # rows of bytes, one behind the other
 
 
 def _checksum_tables() -> npt.NDArray[np.uint32]:
@@ -66,42 +69,6 @@ def _crc32(crc, data, at, end):  # type: ignore[no-untyped-def]
         c = np.uint32(_TABLES[0, (c ^ data[at]) & 0xFF] ^ (c >> 8))
         at += 1
     return np.uint32(~c)
-
-
-@compiled_loop
-def join_rows(head, keys, key_ends, tail, out):  # type: ignore[no-untyped-def]
-    """Row i is `head[i]`, then its key, then `tail[i]`, one row behind the other."""
-    at, first = 0, 0
-    for i in range(key_ends.shape[0]):
-        for j in range(head.shape[1]):
-            out[at + j] = head[i, j]
-        at += head.shape[1]
-        for j in range(first, key_ends[i]):
-            out[at + j - first] = keys[j]
-        at += key_ends[i] - first
-        first = key_ends[i]
-        for j in range(tail.shape[1]):
-            out[at + j] = tail[i, j]
-        at += tail.shape[1]
-
-
-@compiled_loop
-def split_rows(rows, row_ends, head, keys, key_ends, tail):  # type: ignore[no-untyped-def]
-    """Takes apart what `join_rows` put together; no row is shorter than its head and tail."""
-    at, key_at = 0, 0
-    for i in range(row_ends.shape[0]):
-        for j in range(head.shape[1]):
-            head[i, j] = rows[at + j]
-        at += head.shape[1]
-        behind = row_ends[i] - tail.shape[1]
-        while at < behind:
-            keys[key_at] = rows[at]
-            at += 1
-            key_at += 1
-        key_ends[i] = key_at
-        for j in range(tail.shape[1]):
-            tail[i, j] = rows[at + j]
-        at += tail.shape[1]
 
 
 @compiled_loop
@@ -176,39 +143,42 @@ def read_values(rows, row_ends, values, value_ends, pieces, piece_ends, numbers,
     return True
 
 
-class Packed(NamedTuple):
-    """Rows of bytes, one behind the other."""
-
-    raw: Bytes
-    ends: Longs
-
-    @classmethod
-    def of(cls, rows: list[bytes]) -> Packed:
-        ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
-        return cls(np.frombuffer(b"".join(rows), np.uint8), ends)
-
-    def rows(self) -> list[bytes]:
-        """The packed rows, each as bytes of its own."""
-        raw, ends = self.raw.tobytes(), self.ends.tolist()
-        return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+def bytes_in(rows: RawRows) -> tuple[Bytes, Longs]:
+    """(the bytes of all rows, one behind the other; where each row ends)."""
+    _, offsets, data = rows.buffers()
+    bounds = np.frombuffer(offsets, np.int64, len(rows) + 1, 8 * rows.offset) if len(rows) else np.zeros(1, np.int64)
+    raw = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data else np.empty(0, np.uint8)
+    return raw, bounds[1:] - bounds[0]
 
 
-def pack_places(space: RowSpace, columns: StoredColumns) -> list[Packed] | None:
+def as_rows(raw: Bytes, ends: Longs) -> RawRows:
+    """What `bytes_in` was given."""
+    offsets = np.append(np.int64(0), ends)
+    return pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(raw)])
+
+
+def _lines(matrix: Bytes) -> RawRows:
+    """The lines of a matrix of bytes."""
+    return as_rows(np.ascontiguousarray(matrix), np.arange(1, len(matrix) + 1) * matrix.shape[1])
+
+
+def _matrix(lines: RawRows, width: int) -> Bytes:
+    return bytes_in(lines)[0].reshape(len(lines), width)
+
+
+def pack_places(space: RowSpace, columns: StoredColumns) -> list[RawRows] | None:
     """The database keys of these windows: of the rows that hold the values and, if there is one, of the index."""
     keys, places = _raw_keys(columns.key), PlaceColumns(columns.start_ms, columns.time_ms)
     if keys is None or not _are_plain(columns.partition, places, keys):
         return None
     packed = []
     for index in [False, True] if space.index else [False]:
-        before, behind = space.around_key(columns.partition, places, index=index)
-        ends = keys.ends + np.arange(1, len(keys.ends) + 1) * (before.shape[1] + behind.shape[1])
-        raw = np.empty(ends[-1] if len(ends) else 0, np.uint8)
-        join_rows(before, keys.raw, keys.ends, behind, raw)
-        packed.append(Packed(raw, ends))
+        before, behind = map(_lines, space.around_key(columns.partition, places, index=index))
+        packed.append(pc.binary_join_element_wise(before, keys, behind, pa.scalar(b"", pa.large_binary())))
     return packed
 
 
-def pack_fields(rows: Packed, columns: StoredColumns) -> Packed | None:
+def pack_fields(rows: RawRows, columns: StoredColumns) -> RawRows | None:
     """The value of each window, written for its row."""
     fields = [columns.opened_by, columns.closed_by, rows_of(columns)]
     if isinstance(columns, FixedColumns):
@@ -220,34 +190,35 @@ def pack_fields(rows: Packed, columns: StoredColumns) -> Packed | None:
     sample = samples[0] if len(samples) == 1 else dict(zip(columns.aggregates, samples, strict=True))
     pieces = pieces_around_numbers((*[0] * len(fields), sample))
     assert pieces is not None, "a sample is made of numbers"
-    count = len(rows.ends)
+    count = len(rows)
     numbers = np.empty((len(pieces) - 1, count), np.int64)
     kinds = np.full(numbers.shape, INT, np.uint8)
     numbers[: len(fields)] = fields
     for k, column in enumerate((leaf for _, leaves in parts for leaf in leaves), start=len(fields)):  # type: ignore[misc]
         numbers[k] = column.fill_null(0).to_numpy(zero_copy_only=False).view(np.int64)
         kinds[k] = np.where(np.asarray(column.is_valid()), FLOAT if pa.types.is_floating(column.type) else INT, NULL)
-    glue, most = Packed.of(pieces), 4 + sum(map(len, pieces)) + 9 * len(numbers)
+    glue, most = pa.array(pieces, pa.large_binary()), 4 + sum(map(len, pieces)) + 9 * len(numbers)
     raw, ends = np.empty(count * most, np.uint8), np.empty(count, np.int64)
-    write_values(*rows, *glue, numbers, kinds, raw, ends)
-    return Packed(raw[: ends[-1] if count else 0], ends)
+    write_values(*bytes_in(rows), *bytes_in(glue), numbers, kinds, raw, ends)
+    return as_rows(raw, ends)
 
 
 def unpack(
     space: RowSpace, at: list[bytes], values: list[bytes], key_kind: str, names: tuple[str, ...]
 ) -> StoredColumns | None:
     """The windows in these rows of the database."""
-    rows, widths = Packed.of(at), space.widths()
-    if not at or np.diff(rows.ends, prepend=0).min() < sum(widths):
+    rows, (head, tail) = pa.array(at, pa.large_binary()), space.widths()
+    if not at or pc.min(pc.binary_length(rows)).as_py() < head + tail:
         return None
-    before, behind = (np.empty((len(at), width), np.uint8) for width in widths)
-    keys = Packed(np.empty(len(rows.raw) - before.size - behind.size, np.uint8), np.empty(len(at), np.int64))
-    split_rows(*rows, before, *keys, behind)
-    key, read = _keys(keys, key_kind), _read_fields(rows, at[0], values)
+    raw_keys, behind = pc.binary_replace_slice(rows, 0, head, b""), pc.binary_slice(rows, 0, 0)
+    if tail:
+        raw_keys, behind = pc.binary_replace_slice(raw_keys, -tail, _END, b""), pc.binary_slice(rows, -tail)
+    key, read = _keys(raw_keys, key_kind), _read_fields(rows, at[0], values)
     if key is None or read is None:
         return None
     aggregate, numbers, own_count = read
-    partition, places = space.from_around_key(before, behind)
+    before = _matrix(pc.binary_slice(rows, 0, head), head)
+    partition, places = space.from_around_key(before, _matrix(behind, tail))
     own, leaves = numbers[:own_count], iter(numbers[own_count:])
     if any(column.type != pa.int64() or column.null_count for column in own):
         return None
@@ -263,22 +234,19 @@ def unpack(
     return make(key, partition, places.start_ms, last_ms, opened_by, closed_by, aggregates, rows_in)
 
 
-def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array], int] | None:
+def _read_fields(rows: RawRows, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array], int] | None:
     """(the aggregate of the first row, the numbers in all rows, how many of them are no aggregates).
 
     None if another row is not made as the first.
     """
-    packed = Packed.of(values)
-    try:
-        sample = unpack_value(values[0], first)
-    except StoreCorrupted:
-        return None
+    sample = attempted(unpack_value, values[0], first, but=StoreCorrupted)
     pieces = pieces_around_numbers(sample)
     if pieces is None or not isinstance(sample, tuple) or _has_tuple_or_nothing(sample[-1]):
         return None
-    glue, shape = Packed.of(pieces), (len(pieces) - 1, len(values))
+    packed, glue = (bytes_in(pa.array(each, pa.large_binary())) for each in (values, pieces))
+    shape = (len(pieces) - 1, len(values))
     numbers, kinds = np.empty(shape, np.int64), np.empty(shape, np.uint8)
-    if not read_values(*rows, *packed, *glue, numbers, kinds):
+    if not read_values(*bytes_in(rows), *packed, *glue, numbers, kinds):
         return None
     columns = []
     for bits, kind in zip(numbers, kinds, strict=True):
@@ -327,34 +295,23 @@ def _numbers_in(column: pa.Array | npt.NDArray[np.object_]) -> tuple[Any, list[p
 # ---- keys and places
 
 
-def _are_plain(partition: Longs, places: PlaceColumns, keys: Packed) -> bool:
+def _are_plain(partition: Longs, places: PlaceColumns, keys: RawRows) -> bool:
     """False if a row must be refused, which is done where rows are written one by one."""
-    lengths = np.diff(keys.ends, prepend=0)
+    lengths = pc.binary_length(keys).to_numpy()
     refused = (places.start_ms < 0) | (places.time_ms < places.start_ms) | (lengths > MAX_KEY_BYTES)
     return not bool(np.any(refused | (partition < 0) | (partition >= 2**32)))
 
 
-def _raw_keys(keys: pa.Array) -> Packed | None:
+def _raw_keys(keys: pa.Array) -> RawRows | None:
     if keys.type not in KEY_TYPES.values() or keys.null_count:
         return None
     if keys.type == pa.int64():
-        raw = keys.to_numpy().astype(">i8").view(np.uint8)
-        return Packed(raw, np.arange(8, len(raw) + 1, 8))
-    _, offsets, data = keys.buffers()
-    bounds = np.frombuffer(offsets, np.int64, len(keys) + 1, 8 * keys.offset) if len(keys) else np.zeros(1, np.int64)
-    raw = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data else np.empty(0, np.uint8)
-    return Packed(raw, bounds[1:] - bounds[0])
+        return _lines(keys.to_numpy().astype(">i8").view(np.uint8).reshape(-1, 8))
+    return keys.cast(pa.large_binary())
 
 
-def _keys(packed: Packed, kind: str) -> pa.Array | None:
+def _keys(raw: RawRows, kind: str) -> pa.Array | None:
     if kind == "int":
-        is_int = np.array_equal(packed.ends, np.arange(8, 8 * len(packed.ends) + 1, 8))
-        return pa.array(packed.raw.view(">i8").astype(np.int64)) if is_int else None
-    offsets = pa.py_buffer(np.concatenate([[0], packed.ends]).astype(np.int64))
-    kind_of_key = KEY_TYPES[kind]
-    keys = pa.Array.from_buffers(kind_of_key, len(packed.ends), [None, offsets, pa.py_buffer(packed.raw)])
-    try:
-        keys.validate(full=True)
-    except pa.ArrowInvalid:  # no UTF-8
-        return None
-    return keys
+        is_int = pc.all(pc.equal(pc.binary_length(raw), 8)).as_py()
+        return pa.array(bytes_in(raw)[0].view(">i8").astype(np.int64)) if is_int else None
+    return attempted(raw.cast, KEY_TYPES[kind], but=pa.ArrowInvalid)  # None: no UTF-8

@@ -1,12 +1,14 @@
-"""Loops over the bytes of many rows, by hand: keys joined and split, values written and read."""
+"""Loops over the bytes of many rows, by hand: values written and read."""
 
 import struct
 import zlib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from sessionkit.stores.rocksdb.columns import FLOAT, INT, NULL, Packed, join_rows, read_values, split_rows, write_values
+from sessionkit.base.arrays import Bytes, Longs
+from sessionkit.stores.rocksdb.columns import FLOAT, INT, NULL, as_rows, bytes_in, read_values, write_values
 
 ROWS, PIECES = [b"row 1", b"row two"], [b"<<", b"|", b">"]
 SEVEN, HALF = b"i" + (7).to_bytes(8), b"d" + struct.pack(">d", 0.5)
@@ -17,10 +19,14 @@ def with_checksum(row: bytes, body: bytes) -> bytes:
     return zlib.crc32(row + body).to_bytes(4) + body
 
 
+def packed(rows: list[bytes]) -> tuple[Bytes, Longs]:
+    return bytes_in(pa.array(rows, pa.large_binary()))
+
+
 def read(values: list[bytes]) -> tuple[bool, list[list[int]], list[list[int]]]:
     """(whether they were read, the bits of the numbers, their kinds)"""
     numbers, kinds = np.zeros((2, 2), np.int64), np.zeros((2, 2), np.uint8)
-    is_read = read_values(*Packed.of(ROWS), *Packed.of(values), *Packed.of(PIECES), numbers, kinds)
+    is_read = read_values(*packed(ROWS), *packed(values), *packed(PIECES), numbers, kinds)
     return bool(is_read), numbers.tolist(), kinds.tolist()
 
 
@@ -36,8 +42,8 @@ def test_what_was_made_is_read() -> None:
 def test_what_is_read_was_made_so() -> None:
     raw, ends = np.empty(99, np.uint8), np.empty(2, np.int64)
     numbers, kinds = np.array(NUMBERS, np.int64), np.array(KINDS, np.uint8)
-    write_values(*Packed.of(ROWS), *Packed.of(PIECES), numbers, kinds, raw, ends)
-    assert Packed(raw[: ends[-1]], ends).rows() == VALUES
+    write_values(*packed(ROWS), *packed(PIECES), numbers, kinds, raw, ends)
+    assert as_rows(raw, ends).to_pylist() == VALUES
 
 
 @pytest.mark.parametrize(
@@ -71,13 +77,7 @@ def test_a_value_with_another_checksum_is_not_read(at: int) -> None:
         assert not read([wrong if k == at else VALUES[k] for k in (0, 1)])[0]
 
 
-def test_keys_are_joined_with_what_stands_around_them_and_split_again() -> None:
-    keys = Packed.of([b"ada", b"", b"bob"])
-    head, tail = np.array([list(b"1."), list(b"2."), list(b"3.")], np.uint8), np.array([[97], [98], [99]], np.uint8)
-    raw = np.empty(15, np.uint8)
-    join_rows(head, *keys, tail, raw)
-    assert raw.tobytes() == b"1.adaa2.b3.bobc"
-    heads, tails = np.empty((3, 2), np.uint8), np.empty((3, 1), np.uint8)
-    found = Packed(np.empty(6, np.uint8), np.empty(3, np.int64))
-    split_rows(*Packed.of([b"1.adaa", b"2.b", b"3.bobc"]), heads, *found, tails)
-    assert (heads.tobytes(), found.rows(), tails.tobytes()) == (b"1.2.3.", keys.rows(), b"abc")
+def test_rows_of_a_part_of_an_array_are_its_own() -> None:
+    raw, ends = bytes_in(pa.array([b"before", *ROWS, b"behind"], pa.large_binary())[1:3])
+    assert as_rows(raw, ends).to_pylist() == ROWS
+    assert bytes_in(pa.array([], pa.large_binary()))[0].size == 0
