@@ -17,7 +17,7 @@ from sortedcontainers import SortedDict
 
 from sessionkit.deployed.independent_parts import Whole
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.base.calls import Keys
+from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
 from sessionkit.stores.segments import Segments
 
@@ -230,10 +230,9 @@ class ForgettingStore:
         return row.stored if row is not None and self._is_read(state, row, time_ms) else None
 
 
-class ForgettingSessions(ForgettingStore):
+class ForgettingSessions(ForgettingStore, SessionCalls):
     """Sessions, kept by their ends."""
 
-    holds = "sessions"
     finds_closed = True
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
@@ -247,28 +246,35 @@ class ForgettingSessions(ForgettingStore):
             state.observed_ms = max(state.observed_ms, window_end_ms)
         self._delete(state, key_bytes(key), window_end_ms, window_start_ms)
 
-    def find_sessions(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    def _find(
+        self, keys: Keys, earliest_end_ms: Any, latest_start_ms: Any, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
+        """Sessions of a key, or of all keys, which a cache lists for a look from outside."""
+        assert not backward, "no run goes backward through sessions"
+        if len(keys) > 1:
+            sessions = self.all(partition=partition)
+            return (s for s in sessions if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
         if self._is_shadowed:
             return iter(())
-        state, raw = self._partitions[partition], key_bytes(key)
+        state, raw = self._partitions[partition], key_bytes(keys[0])
         rows = state.of_key.get(raw, SortedDict())
-        self._is_relevant = self._part_of.matters(partition, raw, latest_session_start_ms - self._gap_ms)
+        self._is_relevant = self._part_of.matters(partition, raw, latest_start_ms - self._gap_ms)
         found = [
             rows[place].stored
-            for place in rows.irange((earliest_session_end_ms, -1))
-            if place[1] <= latest_session_start_ms and self._is_read(state, rows[place], place[0])
+            for place in rows.irange((earliest_end_ms, -1))
+            if place[1] <= latest_start_ms and self._is_read(state, rows[place], place[0])
         ]
         self._is_relevant = True
         if not self._on_disk:
             found.sort(key=lambda session: (session.window_end_ms, -session.window_start_ms))
         return iter(found)
 
-    def find_sessions_by_end(self, first_ms: int, last_ms: int, *, partition: int = 0) -> Iterator[StoredSession]:
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: Any, latest_session_end_ms: Any, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times; on disk all that live segments hold."""
         state, found = self._partitions[partition], []
-        for place in state.by_time.irange((first_ms, -1), (last_ms, FOREVER_MS)):
+        for place in state.by_time.irange((earliest_session_end_ms, -1), (latest_session_end_ms, FOREVER_MS)):
             row = state.by_time[place]
             if self._on_disk:
                 shown = self._is_kept(row.part, place[0], state.dropped_at_ms)
@@ -280,63 +286,45 @@ class ForgettingSessions(ForgettingStore):
             found.sort(key=lambda each: self._order(*each[0]))
         return iter([stored for _, stored in found])
 
-    def _find(
-        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredSession]:
-        """Sessions of a key for a cache, or those of all keys, which it lists for a look from outside."""
-        assert not backward, "no run goes backward through sessions"
-        if len(keys) == 1:
-            return self.find_sessions(keys[0], earliest_end_ms, latest_start_ms, partition=partition)
-        sessions = self.all(partition=partition)
-        return (s for s in sessions if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
-
-    def fetch_session(self, key: Any, start_ms: int, end_ms: int, *, partition: int = 0) -> Any:
-        found = self._one(key, end_ms, start_ms, partition)
+    def fetch_session(
+        self, key: Any, earliest_session_end_ms: Any, latest_session_start_ms: Any, *, partition: int = 0
+    ) -> Any:
+        found = self._one(key, latest_session_start_ms, earliest_session_end_ms, partition)
         return None if found is None else found.aggregate
 
     def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
         return (self.segments.id_of(time_ms), raw, time_ms, start_ms) if self._on_disk else (time_ms, raw, -start_ms)
 
 
-class ForgettingWindows(ForgettingStore):
+class ForgettingWindows(ForgettingStore, WindowCalls):
     """Time and sliding windows, kept by their starts."""
 
-    holds = "windows"
     shows_boundary = True
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         stored = None if window.aggregate is None and not keep_null else window
         return self._write(window.key, window.window_start_ms, window.window_start_ms, stored, partition)
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Any, *, partition: int = 0) -> StoredWindow | None:
         return self._one(key, window_start_ms, window_start_ms, partition)
 
     def _find(
-        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, time_from_ms: Any, time_to_ms: Any, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         found = list(self._of_key(keys[0], time_from_ms, time_to_ms, partition))
         return reversed(found) if backward else iter(found)
 
-    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def _find_all(
+        self, time_from_ms: Any, time_to_ms: Any, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, by start and key bytes."""
+        assert not backward, "no run goes backward through all windows"
         if self._is_shadowed:
             return iter(())
         state = self._partitions[partition]
         first, last = (time_from_ms, -1), (time_to_ms, FOREVER_MS)
         rows = ((place, state.by_time[place]) for place in state.by_time.irange(first, last))
         return iter([row.stored for place, row in rows if self._is_read(state, row, place[0])])
-
-    def _find_all(
-        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredWindow]:
-        assert not backward, "no run goes backward through all windows"
-        return self.fetch_all(time_from_ms, time_to_ms, partition=partition)
-
-    def fetch_to_update(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
-    ) -> Iterator[StoredWindow]:
-        """Windows of `key` for the processor, which puts windows between the steps of its read."""
-        return self._find((key,), time_from_ms, time_to_ms, partition, backward=backward)
 
     def fetch_step_by_step(
         self, key: Any, _key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool

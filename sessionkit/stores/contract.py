@@ -217,13 +217,8 @@ class WindowStore(Store, Protocol):
 class TaskStore(Store, Protocol):
     """A store as the task that fills it record by record has it; it also takes the calls of what it holds."""
 
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """Keeps other threads out for a whole run."""
-
-    @property
-    def retention_ms(self) -> int | None:
-        """How long a window is kept, in stream time; None: nothing expires by itself."""
+    lock: Any  # keeps other threads out for a whole run
+    retention_ms: Any  # how long a window is kept, in stream time; None: nothing expires by itself
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
@@ -244,9 +239,7 @@ class TaskStore(Store, Protocol):
 class PlanStore(BulkStore, TaskStore, Protocol):
     """A store that a plan keeps its windows in: what `plan.run(…, store=…)` takes, and every kind offers."""
 
-    @property
-    def name(self) -> str:
-        """The store's name in errors."""
+    name: str  # in errors
 
     @property
     def read_partitions(self) -> list[int]:

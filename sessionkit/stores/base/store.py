@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
@@ -20,7 +20,7 @@ from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
 from sessionkit.records.inputs.opened import frame_of_columns
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.binding import check_bound, check_results, check_settings
-from sessionkit.stores.contract import Snapshot, Stored, StoredColumns
+from sessionkit.stores.contract import PlanStore, Snapshot, Stored, StoredColumns
 from sessionkit.stores.locking import SharedStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of, while_open
@@ -41,7 +41,7 @@ class Noted(NamedTuple):
 
 
 @answers_names("store")
-class BaseStore(SharedStore, ABC):
+class BaseStore(SharedStore, PlanStore):
     """Base of the stores of every kind: binds them to a plan, takes runs over, shows their rows, closes them."""
 
     noun: ClassVar[str]
@@ -106,22 +106,6 @@ class BaseStore(SharedStore, ABC):
 
     # ---- runs
 
-    @abstractmethod
-    def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read, and its clock."""
-
-    @abstractmethod
-    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
-        """Takes over how far a run came, whose windows were written already."""
-
-    @abstractmethod
-    def restart_task(self, kind: str = "disk") -> None:
-        """Forgets what Kafka Streams forgets when its task is started again; `kind` is one of `RESTARTS`."""
-
-    @abstractmethod
-    def all_or_nothing(self) -> AbstractContextManager[None]:
-        """Keeps what is done inside the block only if nothing raises. Other threads wait until it is through."""
-
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
         """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
         self.check_names(names)
@@ -146,10 +130,6 @@ class BaseStore(SharedStore, ABC):
     @abstractmethod
     def write(self, stored: Any, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
-
-    @abstractmethod
-    def all(self, *, partition: int = 0) -> Iterator[Any]:
-        """Every window of a partition, in the store's own order."""
 
     def _write_all(self, puts: StoredColumns) -> None:
         for partition, each in as_stored(puts):
@@ -228,11 +208,6 @@ class BaseStore(SharedStore, ABC):
 
     def __len__(self) -> int:
         return self._count(None)
-
-    @property
-    @abstractmethod
-    def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
 
     def to_pandas(self) -> Any:
         """Everything in it as a pandas frame, by partition and then in the store's own order."""
