@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,34 +24,6 @@ from sessionkit.windows.sliding.structure import SlidingStructure
 NO_RUNNING = np.empty(0, np.int64)
 Rows = npt.NDArray[np.integer[Any]]
 Spans = npt.NDArray[np.void]  # rows of `SPAN`, see windows/hopping_by_slot.py
-
-
-class Accumulator(Protocol):
-    """One compiled accumulator: a number (or a position among the values) for each window."""
-
-    def grow(self, windows: int) -> None:
-        """Makes room for as many windows."""
-
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
-
-    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
-        """Adds record `lo + record[j]` to window `window[j]`, in this order."""
-
-    def feed_spans(self, spans: Spans) -> None:
-        """Adds every record to the windows of its span."""
-
-    def feed_sliding(self, structure: SlidingStructure) -> None:
-        """Adds every record to its sliding windows."""
-
-    def running_touches(self, touches: Touches) -> pa.Array:
-        """The value of its window after each touch."""
-
-    def at(self, rows: Rows) -> pa.Array:
-        """The value of each of the windows at `rows`."""
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        """The value of its window after each record."""
 
 
 def _valid(column: pa.Array) -> Flags:
@@ -74,24 +46,28 @@ def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
 
 
 class Total:
-    """Counts and sums: one number a window. Without values it counts records."""
+    """Counts and sums: one number a window. Without values it counts records. Other accumulators have these calls."""
 
     def __init__(self, values: npt.NDArray[Any] | None, valid: Flags, loaded: npt.NDArray[Any]) -> None:
         self._values, self._valid, self._checks = values, valid, checks_of(values)
         self._loaded, self._total = loaded, loaded.copy()
 
     def grow(self, windows: int) -> None:
+        """Makes room for as many windows."""
         self._total = _enlarged(self._total, windows, 0)
 
     def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
         self._fold(window, merges, lo, self._total, self._total[:0])
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, in this order."""
         values = self._values if self._values is None else self._values[lo:]
         failed = loops.total_of_touches(record, window, values, self._valid[lo:], self._checks, self._total)
         self._check(failed, lo)
 
     def feed_spans(self, spans: Spans) -> None:
+        """Adds every record to the windows of its span."""
         self._check(loops.total_of_spans(spans, self._values, self._valid, self._checks, self._total))
 
     def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
@@ -100,10 +76,12 @@ class Total:
         self._check(loops.fold_total(window, merges, values, self._valid[span], self._checks, total, running), lo)
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
+        """Adds every record to its sliding windows."""
         self._total, failed = sliding_total(structure, self._values, self._valid, self._loaded)
         self._check(failed)
 
     def running_touches(self, touches: Touches) -> pa.Array:
+        """The value of its window after each touch."""
         out, failed = running_total(touches, self._values, self._valid, self._loaded)
         self._check(failed)
         return arrow_array(out)
@@ -116,9 +94,11 @@ class Total:
             raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {lo + failed}", want))
 
     def at(self, rows: Rows) -> pa.Array:
+        """The value of each of the windows at `rows`."""
         return arrow_array(self._total[rows])
 
     def running(self, window: Rows, merges: Merges) -> pa.Array:
+        """The value of its window after each record."""
         total = _enlarged(self._loaded.copy(), len(self._total), 0)
         out = np.zeros(len(window), total.dtype)
         self._fold(window, merges, 0, total, out)
@@ -259,7 +239,7 @@ class Loop(NamedTuple):
     the type of what it holds, over values of a type.
     """
 
-    accumulator: Callable[[Any, pa.Array], Accumulator]
+    accumulator: Callable[[Any, pa.Array], Total | Position | Lists]
     type_of: Callable[[Any], pa.DataType]
     knows_every_step: bool = True  # what a window held after each record; and windows that are copied from each other
 

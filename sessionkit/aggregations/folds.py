@@ -107,16 +107,15 @@ class CompiledFold:
         return self._aggregation.result_column(self._loaded)
 
     def running(self, window: Rows, merges: Merges) -> pa.Array:
-        if self._calls is not None:
-            return typed_column(self._calls.running(window, merges).tolist(), self._result_type)
-        running = [accumulator.running(window, merges) for accumulator in self._accumulators]
-        return self._aggregation.result_column(running)
+        return self._at_each_step("running", window, merges)
 
     def running_touches(self, touches: Touches) -> pa.Array:
+        return self._at_each_step("running_touches", touches)
+
+    def _at_each_step(self, call: str, *steps: Any) -> pa.Array:
         if self._calls is not None:
-            return typed_column(self._calls.running_touches(touches).tolist(), self._result_type)
-        running = [accumulator.running_touches(touches) for accumulator in self._accumulators]
-        return self._aggregation.result_column(running)
+            return typed_column(getattr(self._calls, call)(*steps).tolist(), self._result_type)
+        return self._aggregation.result_column([getattr(each, call)(*steps) for each in self._accumulators])
 
 
 def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sessionkit.errors import InvalidArgument, TooLarge, problem, shorten
 
@@ -123,11 +123,8 @@ def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple
         return here(), waiting.result()
 
 
-class Hand(Protocol):
-    """Hands a call over; gives a call that waits for its result."""
-
-    def __call__(self, call: Callable[[], Result]) -> Callable[[], Result]:
-        """Hands a call over, to be made after those before it; gives a function that waits for its result."""
+# Hands a call over, to be made after those before it; gives a function that waits for its result.
+Hand: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 
 def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
