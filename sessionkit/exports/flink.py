@@ -33,9 +33,7 @@ def to_flink_sql(request: Request) -> Export:
     windows = FLINK.windows(request.plan._complete_windows, key, time)
     settings = "SET 'execution.runtime-mode' = 'streaming';\nSET 'table.local-time-zone' = 'UTC';"
     statements = [_records(request, windows, key, time), _results(request), _insert(request, windows, key)]
-    code = "\n\n".join([settings, *statements])
-    differences = [*request.layout(), *_differences(request, windows)]
-    return Export(target="flink_sql", code=code + "\n", differences=differences, plan=tuple(request.plan.code()))
+    return request.export("flink_sql", "\n\n".join([settings, *statements]) + "\n", _differences(request, windows))
 
 
 # ---- windows

@@ -159,8 +159,8 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
     body = _body(request, windows, class_name, store, retention_ms)
     imports = [f"import {name};" for name in sorted(IMPORTS) if re.search(rf"\b{name.rpartition('.')[2]}\b", body)]
     code = "\n".join(imports) + "\n\n" + body
-    differences = [*request.layout(), request.ordering(), *_differences(request, windows, store, retention_ms)]
-    return Export(target="java", code=code, differences=differences, plan=tuple(request.plan.code()))
+    differences = [request.ordering(), *_differences(request, windows, store, retention_ms)]
+    return request.export("java", code, differences)
 
 
 def _body(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:

@@ -37,8 +37,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
     code = "\n\n".join([_SETTINGS, *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
-    differences = [*request.layout(), request.ordering(), *_differences(request, windows, retention_ms)]
-    return Export(target="ksql", code=code, differences=differences, plan=tuple(request.plan.code()))
+    return request.export("ksql", code, [request.ordering(), *_differences(request, windows, retention_ms)])
 
 
 # ---- windows

@@ -14,7 +14,7 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.durations import DAY, Duration, show_duration
 from sessionkit.base.text import is_visible, one_of, plural, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.exports.export import Target
+from sessionkit.exports.export import Export, Target
 from sessionkit.records.source import Source, check_not_idle
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ class Request:
         if retention is not None:
             return self.plan._complete_windows.retention_ms(retention)
         return smallest_ms + (JUMP_MS if self.is_final else 0)
+
+    def export(self, target: str, code: str, differences: list[str]) -> Export:
+        """The plan as this code for a target, with the sentences that hold for every target before its own."""
+        plan = tuple(self.plan.code())
+        return Export(target=target, code=code, differences=[*self.layout(), *differences], plan=plan)
 
     # ---- sentences that hold for every target
 

@@ -207,8 +207,7 @@ def to_spark(request: Request) -> Export:
         names=_lines(8, [f"F.col({inner}).alias({literal(name)})" for name, inner in called.items()]),
         mode=literal("append" if request.is_final else windows.update_mode),
     )
-    differences = [*request.layout(), *_differences(request, windows)]
-    return Export(target="spark", code=code, differences=differences, plan=tuple(request.plan.code()))
+    return request.export("spark", code, _differences(request, windows))
 
 
 def _lines(indent: int, codes: list[str]) -> str:

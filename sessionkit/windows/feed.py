@@ -118,7 +118,7 @@ class Feed:
         """How many records the largest of the chunks has."""
         return min(CHUNK, len(self))
 
-    def chunks(self, size: int | None = None) -> Iterator[Columns]:
+    def chunks(self) -> Iterator[Columns]:
         """The records in pieces that stay in the processor's cache; what a piece holds is overwritten by the next.
 
         The next piece is placed, and what was decided of the one before is counted, beside the one that is given. What
@@ -127,7 +127,7 @@ class Feed:
         self.stream_time_ms = self.first_stream_time_ms.copy()
         self.counts[:] = 0
         self.record_counts[:] = 0
-        size, hand = CHUNK if size is None else size, self.hand
+        size, hand = CHUNK, self.hand
         first, second = self._room(min(size, len(self))), self._room(min(size, max(0, len(self) - size)))
         following = [hand(partial(self._columns, 0, size, first))] if len(self) else []
         for lo in range(0, len(self), size):

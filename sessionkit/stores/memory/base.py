@@ -43,8 +43,10 @@ class Partition:
 class InMemoryStore(BaseStore):
     """A nested map from time to key, a partition each. Kafka clears what has expired at each put and each read."""
 
-    def __init__(self, *, retention: Duration | None = None, name: str) -> None:
-        super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
+    def __init__(self, *, retention: Duration | None = None, name: str | None = None) -> None:
+        super().__init__(
+            self.holds if name is None else name, None if retention is None else duration_ms(retention, "retention")
+        )
         self._maps: defaultdict[int, Partition] = defaultdict(Partition)
         # What plans load and commit stays in columns, until one of Kafka's calls asks for the maps. A store that
         # expires by itself has maps only: its clock moves with each put.

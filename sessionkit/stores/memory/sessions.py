@@ -7,7 +7,7 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.stores.base.calls import Keys, SessionCalls
@@ -51,9 +51,6 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         >>> store.restart_task()  # as if the application were started again
         >>> store.close()
     """
-
-    def __init__(self, *, retention: Duration | None = None, name: str = "sessions") -> None:
-        super().__init__(retention=retention, name=name)
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         aggregate, key = session[2:4]

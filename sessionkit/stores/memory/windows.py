@@ -7,7 +7,6 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from sessionkit.base.durations import Duration
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
@@ -49,9 +48,6 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         >>> store.restart_task()  # as if the application were started again
         >>> store.close()
     """
-
-    def __init__(self, *, retention: Duration | None = None, name: str = "windows") -> None:
-        super().__init__(retention=retention, name=name)
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         start_ms, aggregate, _, key = window[:4]

@@ -278,10 +278,8 @@ def _numbers_in(column: pa.Array | npt.NDArray[np.object_]) -> tuple[Any, list[p
         return None
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        try:
-            return 0, [column.cast(pa.float64() if pa.types.is_floating(kind) else pa.int64())]
-        except pa.ArrowInvalid:  # an unsigned number from 2**63 on
-            return None
+        found = attempted(column.cast, pa.float64() if pa.types.is_floating(kind) else pa.int64(), but=pa.ArrowInvalid)
+        return None if found is None else (0, [found])  # None: an unsigned number from 2**63 on
     if not pa.types.is_struct(kind) or column.null_count or not kind.num_fields:
         return None
     inside = [_numbers_in(part) for part in column.flatten()]

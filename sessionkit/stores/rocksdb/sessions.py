@@ -11,14 +11,14 @@ from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
-from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
+from sessionkit.stores.rocksdb.base import PersistentStore
 from sessionkit.stores.rocksdb.row_space import Question
 from sessionkit.stores.rows import check_times, session_place
 from sessionkit.stores.typed_bytes import SESSIONS, Place
 
 
 @store_kind("rocksdb")
-class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
+class RocksDBSessionStore(SessionCalls, PersistentStore):
     """Sessions in a folder on disk, with the calls of Kafka's SessionStore and the behaviour of its RocksDB store.
 
     With `retention` sessions expire by segments of half of it (at least a minute): a put is refused once its whole

@@ -8,13 +8,13 @@ from typing import Any
 from sessionkit.base.moments import Moment
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
-from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
+from sessionkit.stores.rocksdb.base import PersistentStore
 from sessionkit.stores.rows import check_times, window_place
 from sessionkit.stores.typed_bytes import WINDOWS, Place
 
 
 @store_kind("rocksdb", of="windows")
-class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
+class RocksDBWindowStore(WindowCalls, PersistentStore):
     """Windows of fixed length in a folder on disk, with the calls of Kafka's WindowStore and its RocksDB's behaviour.
 
     What the session store says of retention, durability and aggregates holds here, too, with a window's start in the
