@@ -36,18 +36,21 @@ def check_times(*times_ms: Any, of: str) -> list[int]:
     return [min(max(ms, -1 - INT64_MAX), INT64_MAX) for ms in found]
 
 
-def session_place(raw: bytes, window_start_ms: Any, window_end_ms: Any) -> Place:
-    """Where a session of this key belongs; refuses times that none can have."""
-    start_ms, end_ms = check_times(window_start_ms, window_end_ms, of="session")
-    if not 0 <= window_start_ms <= window_end_ms <= INT64_MAX:
-        got = f"[{window_start_ms}, {window_end_ms}]"
+def place_of(raw: bytes, stored: Stored) -> Place:
+    """Where a session or window of this key belongs; refuses times that none can have."""
+    return _session_place(raw, stored) if isinstance(stored, StoredSession) else _window_place(raw, stored)
+
+
+def _session_place(raw: bytes, session: StoredSession) -> Place:
+    start_ms, end_ms = check_times(*session[:2], of="session")
+    if not 0 <= session.window_start_ms <= session.window_end_ms <= INT64_MAX:
+        got = f"[{session.window_start_ms}, {session.window_end_ms}]"
         want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
         raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
     return Place(raw, start_ms, end_ms)
 
 
-def window_place(raw: bytes, window: StoredWindow) -> Place:
-    """Where a window of this key belongs; refuses times that none can have."""
+def _window_place(raw: bytes, window: StoredWindow) -> Place:
     start_ms, timestamp_ms = check_times(window.window_start_ms, window.timestamp_ms, of="window")
     if not 0 <= window.window_start_ms <= INT64_MAX or timestamp_ms != window.timestamp_ms:
         got = f"start {window.window_start_ms}, timestamp {window.timestamp_ms}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeAlias
 
 from sessionkit.base.calls import called_as
@@ -25,10 +25,7 @@ class SessionCalls:
     noun: ClassVar[str] = "session"
     kept_by: ClassVar[str] = "ends"
     columns: ClassVar[tuple[str, ...]] = ("key", "window_start_ms", "window_end_ms", "aggregate")
-
-    @abstractmethod
-    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+    write: Callable[..., bool]  # that of the store
 
     @abstractmethod
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
@@ -140,10 +137,7 @@ class WindowCalls:
     noun: ClassVar[str] = "window"
     kept_by: ClassVar[str] = "starts"
     columns: ClassVar[tuple[str, ...]] = ("key", "window_start_ms", "aggregate", "timestamp_ms")
-
-    @abstractmethod
-    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+    write: Callable[..., bool]  # that of the store
 
     @abstractmethod
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:

@@ -15,7 +15,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.base.store import State, WrittenStore
 from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredSession, StoredWindow
-from sessionkit.stores.rows import check_times, session_place, time_of, window_place
+from sessionkit.stores.rows import check_times, place_of, time_of
 from sessionkit.stores.typed_bytes import SESSIONS, WINDOWS, Layout, Place, pack_value, unpack_key, unpack_value
 
 Times: TypeAlias = tuple[int, int]  # the first and the last, both included
@@ -113,7 +113,8 @@ class RowStore(WrittenStore):
 
     # ---- windows
 
-    def _write(self, stored: Stored, place: Place, partition: int, *, keep_null: bool) -> bool:
+    def write(self, stored: Stored, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        place = place_of(self._raw(stored.key), stored)
         partition = self._number(partition)
         with self._written():
             if place.time_ms <= self._observed(partition, place.time_ms):
@@ -190,10 +191,6 @@ class SessionRowStore(SessionCalls, RowStore):
 
     layout = SESSIONS
 
-    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        place = session_place(self._raw(session.key), session.window_start_ms, session.window_end_ms)
-        return self._write(session, place, partition, keep_null=keep_null)
-
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
         place = Place(self._raw(key), start_ms, end_ms)
@@ -235,9 +232,6 @@ class WindowRowStore(WindowCalls, RowStore):
     """A store of time and sliding windows out of rows."""
 
     layout = WINDOWS
-
-    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        return self._write(window, window_place(self._raw(window.key), window), partition, keep_null=keep_null)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         return next(self._find((key,), window_start_ms, window_start_ms, partition), None)

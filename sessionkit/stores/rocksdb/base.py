@@ -6,7 +6,6 @@ Many windows at once go as columns where they hold only numbers.
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
@@ -23,12 +22,12 @@ from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreUnavailable, install, problem
 from sessionkit.records.keys import MAX_KEY_BYTES, key_bytes
 from sessionkit.stores.base.store import COUNTED_ROWS, State, WrittenStore
-from sessionkit.stores.contract import RESTARTS, Snapshot, StoredColumns
+from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredColumns
 from sessionkit.stores.rocksdb import columns as column_codec
 from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.row_space import HEADER, ROWS, STATE, Question, Row, RowSpace
-from sessionkit.stores.rows import KEY_TYPES, as_stored
+from sessionkit.stores.rows import KEY_TYPES, as_stored, place_of
 from sessionkit.stores.segments import Segments
 from sessionkit.stores.typed_bytes import Layout, Place, pack_value, unpack_key, unpack_value
 
@@ -178,14 +177,8 @@ class PersistentStore(WrittenStore):
         walks = (self._space.walk(self._database, self._question(p), values=False) for p in self.partitions)
         return sum(1 for _ in islice(chain.from_iterable(walks), limit))
 
-    # ---- for the two stores: arguments
-
     def _check_open(self) -> None:
         self._database.check_open()
-
-    @abstractmethod
-    def _place_of(self, stored: Any) -> Place:
-        """Where a window belongs; refuses times that none can have."""
 
     # ---- for the two stores: rows
 
@@ -228,9 +221,9 @@ class PersistentStore(WrittenStore):
         raw = self._database.get(at)
         return None if raw is None else self._fields(at, raw)
 
-    def _put(self, stored: Any, partition: int, *, keep_null: bool) -> bool:
-        """Writes a window, or deletes it for a null aggregate unless `keep_null`; False if its segment has expired."""
-        place = self._place_of(stored)
+    def write(self, stored: Stored, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
+        place = place_of(self._raw(stored.key), stored)
         fields = None if stored.aggregate is None and not keep_null else self.layout.fields_of(stored)
         partition = self._number(partition)
         with self._written():
@@ -329,7 +322,7 @@ class PersistentStore(WrittenStore):
         packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
         if packed is None:
             for partition, each in as_stored(columns):
-                self._remove(self._place_of(each), partition)
+                self._remove(place_of(self._raw(each.key), each), partition)
             return
         for partition, mask in _by_partition(columns):
             self._observe(partition, int(columns.time_ms[mask].max()), drop=False)

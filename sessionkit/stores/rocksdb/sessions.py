@@ -13,7 +13,7 @@ from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
 from sessionkit.stores.rocksdb.base import PersistentStore
 from sessionkit.stores.rocksdb.row_space import Question
-from sessionkit.stores.rows import check_times, session_place
+from sessionkit.stores.rows import check_times
 from sessionkit.stores.typed_bytes import SESSIONS, Place
 
 
@@ -73,10 +73,6 @@ class RocksDBSessionStore(SessionCalls, PersistentStore):
             segment_interval=segment_interval,
         )
 
-    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        return self._put(session, partition, keep_null=keep_null)
-
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
         raw = self._raw(key)
@@ -112,9 +108,6 @@ class RocksDBSessionStore(SessionCalls, PersistentStore):
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
         return None if fields is None else fields[-1]
-
-    def _place_of(self, stored: StoredSession) -> Place:
-        return session_place(self._raw(stored.key), stored.window_start_ms, stored.window_end_ms)
 
     def _find(
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False

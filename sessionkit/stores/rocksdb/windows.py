@@ -9,7 +9,7 @@ from sessionkit.base.moments import Moment
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
 from sessionkit.stores.rocksdb.base import PersistentStore
-from sessionkit.stores.rows import check_times, window_place
+from sessionkit.stores.rows import check_times
 from sessionkit.stores.typed_bytes import WINDOWS, Place
 
 
@@ -46,10 +46,6 @@ class RocksDBWindowStore(WindowCalls, PersistentStore):
 
     layout = WINDOWS
 
-    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        return self._put(window, partition, keep_null=keep_null)
-
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         (start_ms,) = check_times(window_start_ms, of=self.noun)
         place = Place(self._raw(key), start_ms, start_ms)
@@ -77,9 +73,6 @@ class RocksDBWindowStore(WindowCalls, PersistentStore):
                 if self._state(partition).first_segment > segment:
                     break
                 yield self._stored(row.place, self._fields(row.at, row.raw))
-
-    def _place_of(self, stored: StoredWindow) -> Place:
-        return window_place(self._raw(stored.key), stored)
 
     def _find(
         self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

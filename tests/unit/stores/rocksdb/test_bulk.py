@@ -152,7 +152,7 @@ def test_numbers_and_keys_of_every_type_take_the_fast_way(
     else:
         state = state._replace(key=pa.array(SOME_KEYS[kind], keys[kind][0]).slice(1), end_ms=state.start_ms)
     with RocksDBSessionStore(name="s", directory=tmp_path) as store:
-        monkeypatch.setattr(store, "_put", None)
+        monkeypatch.setattr(store, "write", None)
         monkeypatch.setattr(store, "_fields", None)
         store.commit(state.take(np.empty(0, np.intp)), state, {})
         assert listed(store.load(state.key, {0: -1}, tuple(state.aggregates))) == listed(state)
