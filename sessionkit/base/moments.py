@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import DAY
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, attempted, problem, shorten
 
 Moment = int | str | dt.date | np.datetime64  # a datetime is a date; timestamps of Arrow are taken, too
 
@@ -202,11 +202,8 @@ def _of_numpy(value: np.datetime64, name: str) -> dt.datetime:
 
 
 def _of_text(text: str, name: str) -> dt.datetime | None:
-    try:
-        moment = dt.datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    if _FINER.search(text):
+    moment = attempted(dt.datetime.fromisoformat, text.strip(), but=ValueError)
+    if moment is not None and _FINER.search(text):
         raise _too_fine(name, shorten(repr(text)))
     return moment
 

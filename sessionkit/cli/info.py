@@ -13,7 +13,7 @@ from sessionkit.base.text import ONE_KEY, literal, percent, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import zone_for
 from sessionkit.cli.saying import say, with_options
-from sessionkit.errors import SessionkitError, shorten
+from sessionkit.errors import SessionkitError, attempted, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,11 +165,10 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
     if found.time is None or found.key is None:
         return [], 0
     plan, lags = _plan(table, found), (duration_ms(gap, "gap"), 0)
-    try:
-        batch = Replay.of(plan, table).batch
-    except SessionkitError:
+    replay = attempted(Replay.of, plan, table, but=SessionkitError)
+    if replay is None:
         return [], 0
-    late, behind = (late_causes(batch, plan.source, lag) for lag in lags)
+    late, behind = (late_causes(replay.batch, plan.source, lag) for lag in lags)
     behind = [each for each in behind if each.to_leave_out is None or each.is_behind]  # the gap keeps what is ahead
     return (late, lags[0]) if late else (behind, 0)
 
@@ -255,10 +254,7 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
 
     if found.time is None or found.key is None or found.time.times_ms is None:
         return DEFAULT_GAPS[0], ""
-    try:
-        suggested = suggest_gap(_plan(table, found), table).gap_ms
-    except SessionkitError:
-        suggested = None
+    suggested = attempted(lambda: suggest_gap(_plan(table, found), table).gap_ms, but=SessionkitError)
     if suggested is None:  # a gap as long as the whole file parts nothing
         span_ms = int(np.ptp(found.time.times_ms))
         gaps = ("7d", *DEFAULT_GAPS)[not found.time.has_only_days :]

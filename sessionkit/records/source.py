@@ -92,11 +92,9 @@ class Source:
         if self.unit is not None:
             raise InvalidArgument(problem("unit= is of numbers and format= of texts", got, "one of them"))
         has_year = re.search("%[YyGcx]", form) or "%" not in form
-        try:
-            if has_year and dt.datetime.strptime(SOME_TIME.strftime(form), form).date() == SOME_TIME.date():
-                return
-        except ValueError:
-            pass
+        read = attempted(lambda: dt.datetime.strptime(SOME_TIME.strftime(form), form).date(), but=ValueError)
+        if has_year and read == SOME_TIME.date():
+            return
         want = f"as strftime has it, such as format={_A_FORMAT if has_year else FORMAT_WITHOUT_YEAR}"
         raise InvalidArgument(problem("format must name a whole day", got, want))
 

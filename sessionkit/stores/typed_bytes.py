@@ -12,7 +12,7 @@ import numpy as np
 
 from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.text import plural
-from sessionkit.errors import StoreCorrupted, UnsupportedData, problem, shorten
+from sessionkit.errors import StoreCorrupted, UnsupportedData, attempted, problem, shorten
 from sessionkit.stores.contract import Stored, StoredSession, StoredWindow
 
 # Of lists in lists: a value nested deeper (or in itself) is refused before Python's stack is full.
@@ -155,10 +155,7 @@ def _unsupported(value: Any) -> UnsupportedData:
 
 
 def _shown(value: Any) -> str:
-    try:
-        return repr(value)
-    except Exception:  # raised by an object of a class of its own, or by deep nesting
-        return "…"
+    return attempted(repr, value, but=Exception) or "…"  # of a class of its own, or nested deep
 
 
 def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:

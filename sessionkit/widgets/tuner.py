@@ -10,7 +10,7 @@ from sessionkit.advice.replay import Replay
 from sessionkit.advice.sweep import Sweep, sweep_replay
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, Duration, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, attempted, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.stores.contract import EmitStrategy
@@ -102,11 +102,8 @@ class Tuner:
         return sweep_replay(self.plan, self.replay, values)
 
     def _can_be(self, name: str, value_ms: int) -> bool:
-        try:
-            self.plan.with_windows(**{f"{name}_ms": value_ms})
-        except InvalidArgument:  # such as a size below the advance
-            return False
-        return True
+        # not with a size below the advance
+        return attempted(self.plan.with_windows, **{f"{name}_ms": value_ms}, but=InvalidArgument) is not None
 
 
 def plan_code(plan: Plan) -> str:

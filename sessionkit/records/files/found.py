@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, attempted, problem, shorten
 from sessionkit.records.files.content import TAKEN, Content, content_of_file
 
 Path = str | os.PathLike[str]
@@ -80,10 +80,8 @@ def _of_list(paths: list[str]) -> Found:
 
 def _no_such_file(path: str) -> InvalidArgument:
     folder, name = os.path.split(path)
-    try:
-        near = difflib.get_close_matches(name, sorted({*os.listdir(folder or ".")} - {name}), n=1)
-    except (OSError, ValueError):  # ValueError: a NUL in the name
-        near = []
+    beside = attempted(os.listdir, folder or ".", but=(OSError, ValueError)) or []  # ValueError: a NUL in the name
+    near = difflib.get_close_matches(name, sorted({*beside} - {name}), n=1)
     want = f"perhaps {literal(near[0])}?" if near else f"the path of a file, a folder or a glob of {TAKEN}"
     return InvalidArgument(problem("there is no such file", shorten(path, 200), want))
 

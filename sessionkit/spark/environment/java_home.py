@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from sessionkit.base.own_files import check_ours, make_folder
-from sessionkit.errors import SparkUnavailable, problem
+from sessionkit.errors import SparkUnavailable, attempted, problem
 
 # Spark 4.2's overview page says "runs on Java 17/21/25" and deprecates 25 before 25.0.3, whose garbage collector
 # moves pinned memory and so damages zstd-compressed Parquet (SPARK-55852, JDK-8377811).
@@ -124,11 +124,8 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def _has_vector_module(home: Path) -> bool:
-    try:
-        release = (home / "release").read_text(encoding="utf-8")
-    except OSError:
-        return True
-    modules = re.search(r'^MODULES="(.*)"', release, re.M)
+    release = attempted((home / "release").read_text, encoding="utf-8", but=OSError)
+    modules = re.search(r'^MODULES="(.*)"', release or "", re.M)
     return modules is None or VECTOR_MODULE in modules[1].split()
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.result_folders import MANIFEST, Results, save, save_at
-from sessionkit.errors import shorten
+from sessionkit.errors import attempted, shorten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,10 +113,7 @@ def _told(view: str, before: Sequence[str], names: Sequence[str]) -> str:
 
 def _noted(checkpoint: Path) -> dict[str, list[str]]:
     """The noted columns by view; none if nothing was noted, or the file is no such note."""
-    try:
-        found = json.loads((checkpoint / NOTE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    found: Any = attempted(lambda: json.loads((checkpoint / NOTE).read_bytes()), but=(OSError, ValueError))
     is_right = isinstance(found, dict) and all(
         isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found.values()
     )

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from sessionkit.base.arrays import Floats
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, attempted, problem
 from sessionkit.records.files.parquet import open_parquet, read_parquet, readable
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.spark.environment.worker_python import settle_python_of
@@ -151,11 +151,8 @@ def _path(options: Mapping[str, str]) -> str:
 
 def _number(options: Mapping[str, str], name: str, otherwise: float) -> float:
     text = options.get(name)
-    try:
-        number = otherwise if text is None else float(text)
-    except ValueError:
-        number = -1
-    if not (0 < number < float("inf") or text is None):
+    number = otherwise if text is None else attempted(float, text, but=ValueError)
+    if number is None or not (0 < number < float("inf") or text is None):
         raise InvalidArgument(problem(f"{name} is a number above 0", repr(text), "such as 500"))
     return number
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from sessionkit.base.arrays import Flags, Longs, as_arrow
 from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.result_columns import TIMES, ResultForm
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, attempted, problem, shorten
 
 _SIGN = np.uint64(1 << 63)
 _DIGIT_BITS = 16  # numpy sorts numbers of so many bits by counting, in a tenth of the time of others
@@ -194,12 +193,11 @@ def _said_length(each: Any) -> str:
 
 def _number_reader(text: str, is_upper: bool) -> Any:
     plain = text.replace(",", "").replace("\N{MINUS SIGN}", "-").strip()
-    try:
-        return int(plain)
-    except ValueError:
-        with suppress(ValueError):
-            if math.isfinite(number := float(plain)):
-                return number
+    whole, number = (attempted(kind, plain, but=ValueError) for kind in (int, float))
+    if whole is not None:
+        return whole
+    if number is not None and math.isfinite(number):
+        return number
     raise InvalidArgument(problem("a bound must be a number", shorten(repr(text)), "such as 1,000"))
 
 
@@ -211,9 +209,8 @@ def _time_reader(timezone: str, text: str, is_upper: bool) -> int:
     text = text.strip()
     if text.isdecimal() and len(text) > 8:
         return int(text)
-    try:
-        day = dt.date.fromisoformat(text)
-    except ValueError:
+    day = attempted(dt.date.fromisoformat, text, but=ValueError)
+    if day is None:
         return moment_ms(text, "a bound", timezone)
     # "to 4 July" means with all of that day
     return moment_ms(day + dt.timedelta(is_upper), "a bound", timezone) - is_upper
