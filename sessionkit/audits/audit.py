@@ -378,4 +378,5 @@ def _with_room(plan: Plan) -> Plan:
     """The plan with a buffer of suppress that is never full, where a full one would stop the application."""
     if plan._suppression is None or not plan._suppression.can_fail:
         return plan
-    return dataclasses.replace(plan, _suppression=plan._suppression.without_limit())
+    without_limit = dataclasses.replace(plan._suppression, most_records=None, most_bytes=None)
+    return dataclasses.replace(plan, _suppression=without_limit)

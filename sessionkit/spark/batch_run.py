@@ -115,13 +115,13 @@ class SparkRun(SparkReading):
     def table(self) -> DataFrame:
         """One row per window, ordered by partition, key bytes and start; a window that nothing has closed is "open"."""
         schema = self._empty.table().schema
-        return self._shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
+        return self._form.shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
         final = self.plan._strategy == "on_window_close"
         order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
-        return self._shown(self._view("changelog", self._empty.changelog().schema, *order))
+        return self._form.shown(self._view("changelog", self._empty.changelog().schema, *order))
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -144,7 +144,7 @@ class SparkRun(SparkReading):
         """
         if records:
             return self._form.shown(self._dropped_records(missing_grace=missing_grace), TIMES_OF_DROPPED)
-        return self._shown(self._dropped(missing_grace=missing_grace))
+        return self._form.shown(self._dropped(missing_grace=missing_grace))
 
     def _dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
         """`dropped(records=True)` as it is inside."""

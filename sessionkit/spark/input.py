@@ -110,10 +110,6 @@ class SparkInput:
         """The plan with the zone of its records: their columns do not tell it, on Spark or in Arrow's hands."""
         return dataclasses.replace(self.plan, source=dataclasses.replace(self.plan.source, timezone=self.timezone))
 
-    def _shown(self, df: DataFrame) -> DataFrame:
-        """A view as the plan shows it."""
-        return self._form.shown(df)
-
     def _place(self, name: str | None) -> int:
         """Which of the input's columns the plan calls so."""
         assert name is not None

@@ -287,7 +287,7 @@ class StreamRun(SparkInput):
     def _view(self, view: str) -> DataFrame:
         """Some rows and columns of the events, for a query that the user starts."""
         warn_of_default(self._frame.sparkSession)
-        return self._shown(_select(self._events(), *self._rows_of(view)))
+        return self._form.shown(_select(self._events(), *self._rows_of(view)))
 
     def _rows_of(self, view: str) -> tuple[str, list[str]]:
         """Which rows of the events a view has, as SQL, and which columns."""

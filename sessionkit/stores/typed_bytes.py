@@ -150,12 +150,9 @@ def _unsupported(value: Any) -> UnsupportedData:
         want = (
             'times as integers: a column made by df["at"].astype("int64"), or an aggregation with encode= and decode='
         )
-    got = "an integer beyond 64 bits" if type(value) is int else shorten(f"{type(value).__name__}: {_shown(value)}")
+    shown = attempted(repr, value, but=Exception) or "…"  # of a class of its own, or nested deep
+    got = "an integer beyond 64 bits" if type(value) is int else shorten(f"{type(value).__name__}: {shown}")
     return UnsupportedData(problem("an aggregate cannot be written to a store on disk", got, want))
-
-
-def _shown(value: Any) -> str:
-    return attempted(repr, value, but=Exception) or "…"  # of a class of its own, or nested deep
 
 
 def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:

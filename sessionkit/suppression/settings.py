@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_code, duration_ms
@@ -46,10 +46,6 @@ class Suppression:
     def is_limited(self) -> bool:
         """True if the room of the buffer is limited."""
         return self.most_records is not None or self.most_bytes is not None
-
-    def without_limit(self) -> Suppression:
-        """The same, with room for any number of results."""
-        return replace(self, most_records=None, most_bytes=None)
 
     def waits_ms(self, windows: WindowKind) -> int:
         """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""

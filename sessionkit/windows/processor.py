@@ -12,11 +12,6 @@ from sessionkit.stores.contract import StoredWindow
 S = TypeVar("S")  # the kind of store
 
 
-def still_clock() -> int:
-    """A clock that never moves, for runs without a throttle."""
-    return 0
-
-
 class EmitSchedule:
     """Kafka's emit throttle and the close time up to which final results have gone out.
 
@@ -24,9 +19,8 @@ class EmitSchedule:
         AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; TimeTracker.
     """
 
-    def __init__(
-        self, last_close_time_ms: int, interval_ms: int = 0, clock_ms: Callable[[], int] = still_clock
-    ) -> None:
+    def __init__(self, last_close_time_ms: int, interval_ms: int = 0, clock_ms: Callable[[], int] = lambda: 0) -> None:
+        """Without a throttle the clock never moves."""
         self.last_close_time_ms = last_close_time_ms
         self._interval_ms, self._clock_ms, self._next_ms = interval_ms, clock_ms, 0
 

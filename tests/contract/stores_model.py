@@ -16,6 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.stores import FixedColumns, SessionColumns, Snapshot, store_class
+from sessionkit.stores.rocksdb.row_space import RowSpace
+from sessionkit.stores.typed_bytes import Place
 from tests.kinds import in_ms
 
 Spans = list[tuple[Any, int, int]]  # of sessions: key, start, end
@@ -49,6 +51,11 @@ def spans_of(found: Any) -> Spans:
 
 def starts_of(found: Any) -> Starts:
     return [(w.key, w.window_start_ms) for w in found]
+
+
+def sort_key(space: RowSpace, place: Place) -> bytes:
+    """Bytes by which places sort in the order of a range of keys of a store on disk."""
+    return (space.index_row(0, place) or space.row(0, place))[5:]
 
 
 def session_columns(rows: list[tuple[Any, ...]], name: str = "count") -> SessionColumns:

@@ -141,10 +141,6 @@ class PersistentStore(WrittenStore):
         """Writes what is left and closes the store; every later call raises."""
         self._database.close()
 
-    def sort_key(self, raw: bytes, start_ms: int, end_ms: int) -> bytes:
-        """The order in which ranges over keys come."""
-        return self._space.sort_key(Place(raw, start_ms, end_ms))
-
     # ---- to look at
 
     @property

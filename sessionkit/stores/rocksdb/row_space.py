@@ -118,10 +118,6 @@ class RowSpace:
             keys, values = [keys[i] for i in chosen], [values[i] for i in chosen]
         return keys, values
 
-    def sort_key(self, place: Place) -> bytes:
-        """Bytes by which places sort in the order of a range of keys."""
-        return (self.index_row(0, place) or self.row(0, place))[5:]
-
     def partitions(self, database: Database) -> list[int]:
         found: list[int] = []
         cursor, bound = database.cursor(), ROWS

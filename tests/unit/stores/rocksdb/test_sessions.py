@@ -42,7 +42,7 @@ from sessionkit.stores.rocksdb.disk.database import Cursor
 from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.typed_bytes import Place
-from tests.contract.stores_model import KafkaRows, OnDisk, SessionMachine, Spans, spans_of
+from tests.contract.stores_model import KafkaRows, OnDisk, SessionMachine, Spans, sort_key, spans_of
 from tests.contract.stores_model import session_columns as columns
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms, in_ms
@@ -110,7 +110,7 @@ def test_ranges_come_by_segment_key_end_and_start(
         of_a = [("a", 0, 3), ("a", 1, 9), ("a", 4, 9), ("a", 7, 9), ("a", 99, 99)]
         assert spans_of(store.fetch("a")) == spans_of(store.find_sessions("a", 0, 120)) == of_a
         assert spans_of(store.backward_fetch("a")) == spans_of(store.backward_find_sessions("a", 0, 120)) == of_a[::-1]
-        places = [store.sort_key(key.encode(), start, end) for key, start, end in expected]
+        places = [sort_key(store._space, Place(key.encode(), start, end)) for key, start, end in expected]
         assert places == sorted(places)
 
 

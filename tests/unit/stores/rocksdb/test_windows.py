@@ -15,7 +15,8 @@ from sessionkit.errors import InvalidArgument, StoreMismatch, UnsupportedData
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
-from tests.contract.stores_model import KafkaRows, OnDisk, Starts, WindowMachine, starts_of
+from sessionkit.stores.typed_bytes import Place
+from tests.contract.stores_model import KafkaRows, OnDisk, Starts, WindowMachine, sort_key, starts_of
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 from tests.memory import MEMORY
@@ -76,7 +77,7 @@ def test_orders(directory: Path, form: str) -> None:
         of_a = [("a", 7), ("a", 40), ("a", 95)]
         assert starts_of(store.fetch("a", 0, 99)) == of_a
         assert starts_of(store.backward_fetch("a", 0, 99)) == of_a[::-1]
-        places = [store.sort_key(key.encode(), start, start) for key, start in of_range]
+        places = [sort_key(store._space, Place(key.encode(), start, start)) for key, start in of_range]
         assert places == sorted(places)
 
 
