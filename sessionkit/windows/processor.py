@@ -19,8 +19,8 @@ class EmitSchedule:
         AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; TimeTracker.
     """
 
-    def __init__(self, last_close_time_ms: int, interval_ms: int = 0, clock_ms: Callable[[], int] = lambda: 0) -> None:
-        """Without a throttle the clock never moves."""
+    def __init__(self, last_close_time_ms: int, interval_ms: int = 0, clock_ms: Callable[[], int] = int) -> None:
+        """Without a throttle the clock never moves: int() is 0."""
         self.last_close_time_ms = last_close_time_ms
         self._interval_ms, self._clock_ms, self._next_ms = interval_ms, clock_ms, 0
 
