@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,7 +97,7 @@ class ForgettingStore:
         is_shadowed: bool = False,
     ) -> None:
         self.retention_ms, self.segments = retention_ms, Segments.of_ms(retention_ms)
-        self.lock = RLock()
+        self.lock: AbstractContextManager[Any] = RLock()
         self.noticed: defaultdict[Hashable, Noticed] = defaultdict(Noticed)
         self._lowest_ms, self._on_disk, self._part_of = lowest_ms, on_disk, part_of
         self.is_persistent, self.time_ordered, self.notices = on_disk, time_ordered, True

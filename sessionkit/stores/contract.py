@@ -217,8 +217,8 @@ class WindowStore(Store, Protocol):
 class TaskStore(Store, Protocol):
     """A store as the task that fills it record by record has it; it also takes the calls of what it holds."""
 
-    lock: Any  # keeps other threads out for a whole run
-    retention_ms: Any  # how long a window is kept, in stream time; None: nothing expires by itself
+    lock: AbstractContextManager[Any]  # keeps other threads out for a whole run
+    retention_ms: Any  # int or None: how long a window is kept, in stream time; None: nothing expires by itself
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
