@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.errors import UnknownRecord
 from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
-from sessionkit.views.drawing.palettes import Figure
+from sessionkit.views.drawing.palettes import Figure, palette
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.lanes.marks import lanes_title, nothing_dropped
 from sessionkit.views.plane.marks import plane_title, remarks
@@ -21,6 +21,7 @@ from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import Cap
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place
+from sessionkit.widgets.tuner import Tuner
 
 MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
 _LANE_PIXELS, _FEWEST_LANES = 20, 6
@@ -253,3 +254,38 @@ def _time_at(scene: Plane | Lanes, place: Place) -> int | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return at_ms if abs(at_ms) <= INT64_MAX // 2 else None
+
+
+class CostsView:
+    """What settings cost: a grid around those of now, whose cells can be set."""
+
+    def __init__(self) -> None:
+        self._values: Mapping[str, tuple[int, ...]] = {}
+
+    def draw(self, tuner: Tuner, look: Look) -> tuple[dict[str, Picture], str]:
+        """The pictures, and what is said of them."""
+        sweep, settings, theme = tuner.sweep(), tuner.settings, look.theme
+        self._values = sweep.values
+        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in settings.items())
+        grid = sweep.heat_map(theme=theme)
+        x, y = (values.index(settings[name]) for name, values in sweep.values.items())
+        frame = {"line": {"color": palette(theme).ink, "width": 3}, "layer": "above"}
+        grid.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, **frame)
+        of_grid = Picture(grid, f"Share of dropped records for settings around {now}", zoom="")
+        stair = Picture(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, around {now}", zoom="")
+        said = f"The frame is what is set now: {now}. Click a cell, or press an arrow key, to set another."
+        return {"grid": of_grid, "pareto": stair}, said
+
+    def at(self, x: Place, y: Place) -> dict[str, str]:
+        """The settings of a cell, as they are shown on the axes."""
+        shown = [each.replace(",", "") for each in (x, y) if isinstance(each, str)]
+        return dict(zip(self._values, shown, strict=True)) if len(shown) == len(self._values) else {}
+
+    def next(self, settings: Mapping[str, int], key: str) -> dict[str, int]:
+        """The setting that an arrow key leads to."""
+        axis, step = {"left": (0, -1), "right": (0, 1), "up": (1, 1), "down": (1, -1)}.get(key, (0, 0))
+        if not step or len(self._values) <= axis:
+            return {}
+        name, values = [*self._values.items()][axis]
+        at = values.index(settings[name]) + step
+        return {f"{name}_ms": values[at]} if 0 <= at < len(values) else {}

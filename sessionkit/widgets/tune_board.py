@@ -11,7 +11,7 @@ import traitlets
 
 from sessionkit.advice.sweep import lengths_ms
 from sessionkit.base.calls import called_as
-from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import key_name
 from sessionkit.errors import InvalidArgument, SessionkitError
 from sessionkit.exports.export import Export
@@ -19,12 +19,13 @@ from sessionkit.plan import Plan
 from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
-from sessionkit.views.drawing.palettes import Figure, Theme, palette
+from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.emissions.emissions import Emissions, emissions_of
+from sessionkit.views.explain.record import explain_decision
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length, sliders_of
-from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained
+from sessionkit.widgets.run_views import Chosen, CostsView, LanesView, PlaneView, explained
 from sessionkit.widgets.tuner import Tuner, plan_code
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
@@ -36,6 +37,7 @@ _VIEWS = {
     "sent": "what is sent",
     "costs": "what settings cost",
     "losses": "who loses the most",
+    "clock": "who moved the clock",
     "change": "compared with the snapshot",
     "code": "as code",
 }
@@ -86,8 +88,7 @@ class TuneBoard(Board):
         self._target = Choice("target", "for", targets, _PYTHON, look="list", views=["code"])
         settings = [self._emit, self._key, self._letters, self._keep, self._span, self._most, self._sort, self._target]
         super().__init__("Settings tuned", [*self.sliders.values(), *settings, self._view])
-        self._plane, self._lanes, self._chosen = PlaneView(), LanesView(), Chosen()
-        self._cells: Mapping[str, tuple[int, ...]] = {}  # of the grid of what settings cost
+        self._plane, self._lanes, self._costs, self._chosen = PlaneView(), LanesView(), CostsView(), Chosen()
         self._list_keys()
         self._try()
         self.show_controls()
@@ -180,6 +181,8 @@ class TuneBoard(Board):
         view, run, key = self._view.value, self.run, self._key.value
         if view == "costs":
             return self._tuner.sweep().heat_map(theme=theme)
+        if view == "clock":
+            return run.clock().figure(theme=theme)
         if view == "change" and self.snapshot is not None:
             return self.snapshot.compare(run).figure(theme=theme)
         if view == "lanes" or key is None:
@@ -224,7 +227,7 @@ class TuneBoard(Board):
     def clicked(self, picture: str, x: Place, y: Place, name: str) -> None:
         """Selects what was clicked in every view; the name of a lane shows its key alone, a cell is set."""
         if picture == "grid":
-            self._set_cell(x, y)
+            self._set_cell(self._costs.at(x, y))
         elif picture in ("plane", "lanes"):
             chosen = (self._plane if picture == "plane" else self._lanes).at(self.run, x, y, name)
             if chosen is not None:
@@ -235,7 +238,7 @@ class TuneBoard(Board):
         """Goes to the next record or key, opens the key that is chosen, or sets the next cell."""
         step = {"down": 1, "up": -1}.get(key, 0)
         if picture == "grid":
-            self._move_cell(key)
+            self._set_cell(self._costs.next(self._tuner.settings, key))
         elif picture == "lanes" and key == "enter":
             self._view.value = "plane"
         elif picture == "lanes" and step:
@@ -256,6 +259,11 @@ class TuneBoard(Board):
         if self._view.value == "losses" and 0 <= row < len(keys):
             self._select(Chosen(keys[row]), view="plane")
             self.draw()
+
+    def _set_cell(self, settings: dict[str, Any]) -> None:
+        with suppress(InvalidArgument):  # no length of time: not a cell
+            if settings:
+                self.set(**settings)
 
     def _select(self, chosen: Chosen, view: str | None = None) -> None:
         self._chosen = chosen
@@ -313,23 +321,23 @@ class TuneBoard(Board):
         return emissions_of(self.run, self._key.value, None, chosen=True)
 
     def _draw_sent(self) -> None:
-        sent = self._sent()
-        label = " ".join([sent._title, *sent.words()])
-        self.show_pictures({"sent": Picture(sent.figure(theme=self._look.theme), label)})
-        self.say(*sent.words())
+        self._show_words("sent", self._sent())
+
+    def _draw_clock(self) -> None:
+        row, windows = self._chosen.record, self.plan._complete_windows
+        why = {} if row is None else {"why": explain_decision(self.run.trace, windows, row)}
+        self._show_words("clock", self.run.clock(), **why)
+
+    def _show_words(self, name: str, view: Any, **others: Any) -> None:
+        views = {name: view, **others}
+        pictures = {name: Picture(each.figure(theme=self._look.theme), str(each)) for name, each in views.items()}
+        self.show_pictures(pictures)
+        self.say(*view.words())
 
     def _draw_costs(self) -> None:
-        sweep, settings, theme = self._tuner.sweep(), self._tuner.settings, self._look.theme
-        self._cells = sweep.values
-        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in settings.items())
-        grid = sweep.heat_map(theme=theme)
-        x, y = (values.index(settings[name]) for name, values in sweep.values.items())
-        frame = {"line": {"color": palette(theme).ink, "width": 3}, "layer": "above"}
-        grid.add_shape(type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, **frame)
-        of_grid = Picture(grid, f"Share of dropped records for settings around {now}", zoom="")
-        stair = Picture(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, around {now}", zoom="")
-        self.show_pictures({"grid": of_grid, "pareto": stair})
-        self.say(f"The frame is what is set now: {now}. Click a cell, or press an arrow key, to set another.")
+        pictures, said = self._costs.draw(self._tuner, self._look)
+        self.show_pictures(pictures)
+        self.say(said)
 
     def _draw_losses(self) -> None:
         rows = losses(self.run.trace, LOSERS).to_pylist()
@@ -344,10 +352,7 @@ class TuneBoard(Board):
         if self.snapshot is None:
             self._show_nothing(_NO_SNAPSHOT)
             return
-        comparison = self.snapshot.compare(self.run)
-        label = " ".join(comparison.words())
-        self.show_pictures({"change": Picture(comparison.figure(theme=self._look.theme), label)})
-        self.say(*comparison.words())
+        self._show_words("change", self.snapshot.compare(self.run))
 
     def _draw_code(self) -> None:
         target, text, said = self._target.value, plan_code(self.plan), list[str]()
@@ -377,21 +382,3 @@ class TuneBoard(Board):
         self._key.offer([(key_name(key), key) for key in matching], value)
         if self._chosen.key != value:
             self._select(Chosen(value))
-
-    # ---- the grid of what settings cost
-
-    def _set_cell(self, x: Place, y: Place) -> None:
-        if isinstance(x, str) and isinstance(y, str) and self._cells:
-            shown = (x.replace(",", ""), y.replace(",", ""))
-            with suppress(InvalidArgument):  # no length of time: not a cell
-                self.set(**dict(zip(self._cells, shown, strict=True)))
-
-    def _move_cell(self, key: str) -> None:
-        axis, step = {"left": (0, -1), "right": (0, 1), "up": (1, 1), "down": (1, -1)}.get(key, (0, 0))
-        if not step or len(self._cells) <= axis:
-            return
-        name, values = [*self._cells.items()][axis]
-        at = values.index(self._tuner.settings[name]) + step
-        if 0 <= at < len(values):
-            with suppress(InvalidArgument):
-                self.set(**{f"{name}_ms": values[at]})

@@ -19,7 +19,7 @@ from sessionkit.widgets.tune_board import LENGTHS, TuneBoard
 from tests.kinds import group_in_ms, plan_of
 from tests.unit.widgets.test_tuner import KINDS, SESSIONS, clicks, spent_in
 
-VIEWS = ("plane", "lanes", "sent", "costs", "losses", "change", "code")
+VIEWS = ("plane", "lanes", "sent", "costs", "losses", "clock", "change", "code")
 
 
 @pytest.fixture(scope="module")
@@ -154,24 +154,33 @@ class TestTune:
     def test_a_cell_of_the_grid_sets_both(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "costs"
-        values = board._cells
+        values = board._costs._values
         gap, grace = values["inactivity_gap"][0], values["grace"][-1]
         shown = [show_duration(ms) for ms in (gap, grace)]
         sends(board, "click", picture="grid", x=shown[0], y=shown[1], name="")
         assert (board.plan.windows.inactivity_gap_ms, board.plan.windows.grace_ms) == (gap, grace)
 
+    def test_who_moved_the_clock_stands_beside_the_chain_of_the_chosen_record(self, data: Any) -> None:
+        board = board_of(data)
+        board._view.value = "clock"
+        assert [*board.figures] == ["clock"]
+        assert said(board) == " ".join(board.run.clock().words())
+        board.offset = int(board.run.dropped()["offset"].iloc[0])
+        assert [*board.figures] == ["clock", "why"]
+        assert f"Why record {board.offset}" in picture(board, "why")["layout"]["title"]["text"]
+
     def test_the_grid_is_walked_by_keys(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "costs"
-        before, values = board._tuner.settings, board._cells
+        before, values = board._tuner.settings, board._costs._values
         for key, name, step in (("right", "inactivity_gap", 1), ("up", "grace", 1), ("left", "inactivity_gap", -1)):
             now = board._tuner.settings
-            expected = board._cells[name][board._cells[name].index(now[name]) + step]
+            expected = board._costs._values[name][board._costs._values[name].index(now[name]) + step]
             sends(board, "key", picture="grid", key=key)
             assert board._tuner.settings == {**now, name: expected}
         sends(board, "key", picture="grid", key="down")
         assert board._tuner.settings == before
-        assert board._cells == values
+        assert board._costs._values == values
 
     def test_every_picture_follows_the_page(self, data: Any) -> None:
         board = board_of(data)
