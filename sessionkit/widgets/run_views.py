@@ -28,7 +28,7 @@ _LANE_PIXELS, _FEWEST_LANES = 20, 6
 _AROUND_LANES = 62  # pixels above and below
 PLANE_HINT = (
     "Read upwards: each row is an arriving record, sideways is when it happened. Click a mark to read why it is there; "
-    "↑ and ↓ go from record to record, + and − zoom."
+    "↑ and ↓ go from record to record, [ and ] from drop to drop, + and − zoom, / finds a key."
 )
 LANES_HINT = "Click a mark to read why it is there, or a key to see it alone; ↑ and ↓ choose a key, + and − zoom."
 
@@ -87,16 +87,15 @@ class PlaneView:
         label = f"The plane of key {key_name(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
-    def next(self, chosen: Chosen, step: int) -> Chosen:
-        """The key's record after the one that is chosen, or before it."""
+    def next(self, chosen: Chosen, step: int, *, drops: bool = False) -> Chosen:
+        """The key's record after the one that is chosen, or before it; or the next one that was dropped."""
         scene = self.scene
-        own = () if scene is None or not len(scene.rows) else scene.shown(scene.history.timed)
+        own = () if scene is None or not len(scene.rows) else scene.drops if drops else scene.shown(scene.history.timed)
         if not len(own):
             return chosen
-        at = -1 if step > 0 else 0
-        if chosen.record is not None:
-            at = int(np.searchsorted(own, chosen.record))
-        row = int(own[(at + step) % len(own)])
+        behind = chosen.record is not None and step > 0  # the one that is chosen is passed
+        at = int(np.searchsorted(own, chosen.record or 0, side="right" if behind else "left"))
+        row = int(own[(at + step - (step > 0)) % len(own)])
         return Chosen(self._key, self._stretch["partition"], row)
 
     def at(self, run: Run, x: Place, y: Place, name: str) -> Chosen | None:

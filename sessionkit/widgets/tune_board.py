@@ -244,8 +244,9 @@ class TuneBoard(Board):
         elif picture == "lanes" and step:
             self._select(self._lanes.next(self._chosen, step))
             self.draw()
-        elif picture == "plane" and step:  # arrivals go upward
-            self._select(self._plane.next(self._chosen, -step))
+        elif picture == "plane" and (step or key.startswith("drop ")):  # arrivals go upward
+            to_drop = {"drop before": -1, "drop after": 1}.get(key)
+            self._select(self._plane.next(self._chosen, to_drop or -step, drops=to_drop is not None))
             self.draw()
 
     def zoomed(self, picture: str, x: Any, y: Any) -> None:

@@ -334,6 +334,23 @@ def test_a_click_and_the_keys_explain(small: sk.Run, opened: Any) -> None:
 
 
 @pytest.mark.browser
+def test_keys_go_from_drop_to_drop_and_find_a_key(flights: sk.Run, opened: Any) -> None:
+    tab = opened(flights)
+    plane, words, told = tab.locator(".plane svg"), tab.locator(".why"), list[str]()
+    for key in ("]", "]", "ArrowUp", "["):
+        plane.press(key)
+        told.append(words.inner_text())
+    first, second, between, again = told
+    assert all("dropped" in each for each in (first, second))
+    assert first != second != between
+    assert again == second
+    plane.press("/")
+    assert tab.evaluate("document.activeElement.id") == "sk-find"
+    tab.keyboard.type("a/b")
+    assert tab.locator("#sk-find").input_value() == "a/b"
+
+
+@pytest.mark.browser
 def test_what_is_chosen_in_the_lanes_is_shown_in_the_plane(flights: sk.Run, opened: Any) -> None:
     """A drop of another key, by the keyboard: its plane, at the stretch of arrivals where it is, with a ring."""
     tab = opened(flights)

@@ -7,6 +7,10 @@ function keepPlainKeys(element) {
   window.addEventListener("keydown", note, true); // before the commands' own listener, which is the document's
   element.addEventListener("keydown", (event) => {
     if (isPlain(event)) event.stopPropagation(); // a notebook also listens to what comes up from its cells
+    const find = element.querySelector("[data-control=letters] input");
+    if (event.key !== "/" || !find || event.target.matches("input, select")) return;
+    event.preventDefault();
+    find.focus();
   });
   return () => window.removeEventListener("keydown", note, true);
 }

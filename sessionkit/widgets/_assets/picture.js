@@ -5,7 +5,7 @@ const axisRanges = (place) => ({ x: [...place._fullLayout.xaxis.range], y: [...p
 
 // + and − zoom, ← and → move, with Shift where a board has another use for the arrows.
 const ZOOMS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25] };
-const STEPS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Enter: "enter" };
+const STEPS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Enter: "enter", "[": "drop before", "]": "drop after" };
 
 function zoomBy(Plotly, place, factor, shift) {
   const axis = place._fullLayout.xaxis;

@@ -160,6 +160,17 @@ class TestTune:
         sends(board, "click", picture="grid", x=shown[0], y=shown[1], name="")
         assert (board.plan.windows.inactivity_gap_ms, board.plan.windows.grace_ms) == (gap, grace)
 
+    def test_keys_go_from_drop_to_drop(self, data: Any) -> None:
+        board = board_of(data)
+        scene = board._plane.scene
+        assert scene is not None
+        drops, chosen = scene.drops.tolist(), list[Any]()
+        for key in (*["drop after"] * len(drops), "up", "drop before"):
+            sends(board, "key", picture="plane", key=key)
+            chosen.append(board._chosen.record)
+        assert len(drops) > 2
+        assert (chosen[:-2], chosen[-1]) == (drops, drops[-1])
+
     def test_who_moved_the_clock_stands_beside_the_chain_of_the_chosen_record(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "clock"

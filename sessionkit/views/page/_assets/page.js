@@ -116,6 +116,11 @@ class WhatIf {
 
   buildPlane() {
     this.letters = make("input", { type: "search", id: "sk-find", autocomplete: "off", spellcheck: "false", oninput: () => this.listKeys(true) });
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
+      event.preventDefault();
+      this.letters.focus();
+    });
     this.keys = make("select", { id: "sk-key", onchange: () => this.select(Number(this.keys.value), null) });
     this.earlier = make("button", { type: "button", text: "↓ earlier arrivals", onclick: () => this.turn(-1) });
     this.later = make("button", { type: "button", text: "↑ later arrivals", onclick: () => this.turn(1) });
@@ -292,7 +297,7 @@ class WhatIf {
     this.planeWords.textContent = said.join(" · ");
     this.earlier.disabled = !isPart || rows[0] <= history.ofPartition[0];
     this.later.disabled = !isPart || rows.at(-1) >= history.ofPartition.at(-1);
-    this.plane.svg.setAttribute("aria-label", `${this.planeTitle.textContent}. Arrow keys go from record to record, Enter explains one.`);
+    this.plane.svg.setAttribute("aria-label", `${this.planeTitle.textContent}. Arrow keys go from record to record, [ and ] from drop to drop, / finds a key, Enter explains one.`);
     this.plane.svg.dataset.drawn = Number(this.plane.svg.dataset.drawn ?? 0) + 1;
     this.history = history;
     this.fillTable();

@@ -298,13 +298,16 @@ class PlaneView {
   }
 
   key(event) {
-    const steps = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10 };
-    const records = this.things.filter((thing) => thing.kind === "record").sort((a, b) => a.record - b.record);
+    const steps = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10, "]": 1, "[": -1 };
+    const isDrop = "[]".includes(event.key) ? ({ record }) => this.scene.drops.includes(record) : () => true;
+    const records = this.things.filter((thing) => thing.kind === "record" && isDrop(thing)).sort((a, b) => a.record - b.record);
     if (event.key === "Enter" && this.focused) return this.select(this.focused);
     if (!steps[event.key] || event.ctrlKey || event.metaKey || event.altKey || !records.length) return;
     event.preventDefault();
-    const at = this.focused ? records.findIndex(({ record }) => record === this.focused.record) : steps[event.key] > 0 ? -1 : records.length;
-    this.mark(records[Math.min(Math.max(at + steps[event.key], 0), records.length - 1)].record);
+    const step = steps[event.key];
+    const after = this.focused ? records.findIndex(({ record }) => record >= this.focused.record + (step > 0 ? 1 : 0)) : step > 0 ? 0 : -1;
+    const next = (after < 0 ? records.length : after) + step - (step > 0 ? 1 : 0);
+    this.mark(records[Math.min(Math.max(next, 0), records.length - 1)].record);
     bringIntoView(this.svg, this.focused.y);
     this.tip.show(this.words(this.focused), this.focused.x, this.focused.y);
     this.svg.dispatchEvent(new CustomEvent("told", { detail: this.words(this.focused) }));
