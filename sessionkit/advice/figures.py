@@ -129,12 +129,12 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
     figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
-    buttons = []
+    buttons = {}
     for each, name in MEASURES.items():
         title = plain_heading(views[each]["title"], views[each]["said"]).text(colours)
         changed = {setting: [value] for setting, value in views[each]["cells"].items()}
-        buttons.append({"label": name, "method": "update", "args": [changed, {"title.text": title}]})
-    figure.update_layout(updatemenus=[row_of_buttons(buttons, colours, -66 / height, "left")])
+        buttons[name] = (changed, {"title.text": title}, [0])
+    figure.update_layout(updatemenus=[row_of_buttons(buttons, MEASURES[measure], colours, -66 / height, "left")])
     return figure
 
 

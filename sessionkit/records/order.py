@@ -50,8 +50,9 @@ class Cause(NamedTuple):
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
         if not self.late:
             return f"{self.why[:1].upper()}{self.why[1:]}. {self.way}"
+        was = "was" if (self.late if dropped is None else dropped) == 1 else "were"
         behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
-        count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
+        count, what = (self.late, behind) if dropped is None else (dropped, f"came too late and {was} dropped")
         return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}".rstrip()
 
 
@@ -182,7 +183,7 @@ def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     why = f"{plural(len(behind), 'record lies', 'records lie')} some {by} before all others: {name}"
     why += f" and {len(behind) - 1:,} more" if len(behind) > 1 else ""
     way = "Leave it out, or correct its time" if len(behind) == 1 else "Leave them out, or correct their times"
-    way += "." if late else ", if a clock was not set: tables and pictures stretch back to there."
+    way += ", if a clock was not set" + ("." if late else ": tables and pictures stretch back to there.")
     return Cause(why, way, to_leave_out=rows[behind], late=late, records=len(rows), is_behind=True)
 
 

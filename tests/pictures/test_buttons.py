@@ -29,6 +29,21 @@ def test_no_picture_offers_to_send_itself_away(page: Page, chart: str) -> None:
     assert sending_of(page, figure_of(chart, "change of clocks", "light")) == []
 
 
+def test_the_button_of_what_is_shown_is_pressed(page: Page) -> None:
+    """In three pictures two or more buttons looked alike, whatever was shown."""
+    drop = drawn("change of clocks").run.drop_calendar().figure()
+    shape = drawn("change of clocks").shape
+    heat = sk.sweep(shape.plan, shape.table, inactivity_gap=["1m", "1h"], grace=["0s", "1h"]).heat_map()
+    for figure in (drop, heat):
+        page.evaluate(DRAW, json.loads(figure.to_json()))
+        labels = page.locator(".updatemenu-button")
+        for place in (1, 0):
+            labels.nth(place).click()
+            assert [each[0] for each in labels.all_text_contents()] == [
+                "●" if at == place else "○" for at in range(labels.count())
+            ]
+
+
 OVERLAP = """() => {
   const [bar, title] = [".modebar", ".gtitle"].map((name) => document.querySelector(name).getBoundingClientRect());
   return Math.min(bar.right, title.right) - Math.max(bar.left, title.left);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -119,9 +119,25 @@ def add_row_text(figure: go.Figure, y: float, words: str, colours: Palette, lett
 
 
 def row_of_buttons(
-    buttons: list[dict[str, Any]], colours: Palette, y: float, side: Literal["left", "right"]
+    views: Mapping[str, tuple[dict[str, Any], dict[str, Any], list[int]]],
+    shown: str,
+    colours: Palette,
+    y: float,
+    side: Literal["left", "right"],
 ) -> dict[str, Any]:
-    """At this height, in parts of the plot. The one under the pointer is pale in either theme: the text suits both."""
+    """A button for each view: what it changes in the data, in the layout, and in which traces; `shown` is pressed.
+
+    At this height, in parts of the plot. The one under the pointer is pale in either theme: the text suits both.
+    """
+    pressed = {name: [f"{'●' if each == name else '○'} {each}" for each in views] for name in views}
+    buttons = [
+        {"label": pressed[shown][place], "method": "update", "args": [data, layout | _labels(pressed[name]), traces]}
+        for place, (name, (data, layout, traces)) in enumerate(views.items())
+    ]
     place = {"x": 0 if side == "left" else 1, "xanchor": side, "y": y, "yanchor": "top", "direction": "right"}
     look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
     return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
+
+
+def _labels(labels: list[str]) -> dict[str, str]:
+    return {f"updatemenus[0].buttons[{place}].label": label for place, label in enumerate(labels)}

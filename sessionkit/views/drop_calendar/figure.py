@@ -49,11 +49,11 @@ def drop_calendar_figure(
     figure = go.Figure([none, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
     dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
     _axes(figure, cells, count, colours)
-    buttons = [
-        {"label": name, "method": "restyle", "args": [{each: [value] for each, value in view.items()}, [1]]}
+    buttons: dict[str, Any] = {
+        name: ({each: [value] for each, value in view.items()}, {}, [1])
         for name, view in zip(("records", "share"), views, strict=True)
-    ]
-    figure.update_layout(updatemenus=[row_of_buttons(buttons, colours, SCALE_AT / height, "right")])
+    }
+    figure.update_layout(updatemenus=[row_of_buttons(buttons, "records", colours, SCALE_AT / height, "right")])
     return figure
 
 
