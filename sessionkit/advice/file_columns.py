@@ -49,7 +49,9 @@ _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
-_MEASURES += "|total|requests|responses|reuses|hits|received|sent|replies|likes|views|clicks|cost|quantity"
+_MEASURES += (
+    "|tokens|length|latency|total|requests|responses|reuses|hits|received|sent|replies|likes|views|clicks|cost|quantity"
+)
 _OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
@@ -63,6 +65,7 @@ _ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 _FEWEST_ROWS_OF_SOMEONE = 1.2  # many come once
 _FEWEST_READINGS = 50
+_GOES_ON = 0.95  # from -1 to 1: how nearly numbers rise from row to row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,9 +184,10 @@ def joined_parts(table: pa.Table, clock: str | None) -> str:
     return f"df['at'] = pandas.to_datetime({joined}, format='%Y %b %d %H:%M:%S'), with the year of the data for 2024"
 
 
-def _rank_of_key(column: Column) -> tuple[bool, bool, bool, int]:
+def _rank_of_key(column: Column) -> tuple[bool, bool, bool, bool, int]:
     is_number = "string" not in column.type and not _OF_SOMEONE.search(column.name)
-    return (not _OF_A_KEY.search(column.name), column.is_measure, is_number, -(column.distinct or 0))
+    is_session = re.search("session", column.name, re.I) is not None  # sessions are what is looked for
+    return (not _OF_A_KEY.search(column.name), is_session, column.is_measure, is_number, -(column.distinct or 0))
 
 
 def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
@@ -223,7 +227,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     are_of_day = is_integer and _OF_A_TIME.search(name) and are_clocks(column)
     if are_of_day or pa.types.is_time(kind) or (is_text and texts and all(map(OF_A_CLOCK.fullmatch, texts))):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
-    typical, units = typical_time(column) if is_integer or pa.types.is_floating(kind) else (float("nan"), [])
+    is_number = is_integer or pa.types.is_floating(kind)
+    units = typical_time(column)[1] if is_number else []
     if of_texts.startswith("unit="):
         units = [of_texts[6:-1]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
@@ -235,7 +240,10 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         if time is not None and (time.could_be or form is None):
             return time
     way = way_of_a_list(name, kind) or without_word(name, texts)
-    way = (_OF_A_TIME.search(name) and way_from_excel(typical, name)) or way
+    if is_number and _OF_A_TIME.search(name):
+        way = way_from_excel(column, name) or way
+        if not way and not is_integer and trend(numpy_array(pc.drop_null(column))) > _GOES_ON:
+            way = f"times, if these are seconds since a start: {without_fraction(column, name, None)}"
     if is_text and (number := way_to_number(texts, name)):
         way = f"numbers as people write them: {number}"
     elif of_texts.startswith("df"):

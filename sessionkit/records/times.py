@@ -204,9 +204,10 @@ def without_fraction(column: pa.ChunkedArray, name: str, unit: str | None) -> st
     return f"df[{name!r}] = df[{name!r}].round().astype('Int64'){named}{far}"
 
 
-def way_from_excel(typical: float, name: str) -> str:
-    """The line of pandas that makes times of days as Excel counts them, if the typical number may be one; else ""."""
-    if not _DAYS_OF_EXCEL[0] <= typical <= _DAYS_OF_EXCEL[1]:
+def way_from_excel(column: pa.ChunkedArray, name: str) -> str:
+    """The line of pandas that makes times of days as Excel counts them, if nearly all numbers may be some; else ""."""
+    usual = pc.quantile(pc.cast(_sample(column), pa.float64(), safe=False), q=[0.05, 0.95]).to_pylist()
+    if not all(each is not None and _DAYS_OF_EXCEL[0] <= each <= _DAYS_OF_EXCEL[1] for each in usual):
         return ""
     made = f"pandas.to_datetime(df[{name!r}], unit='D', origin='1899-12-30').dt.round('ms')"
     return f"df[{name!r}] = {made}, if these are days as Excel counts them"
@@ -216,7 +217,7 @@ def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
     name = source.timestamp
-    want = way_from_excel(typical_time(column)[0], name)
+    want = way_from_excel(column, name)
     want = want or f"round them to integers: {without_fraction(column, name, source.unit)}"
     return _as_int64(whole_numbers(column, name, "column", ("times with a fraction", want)), name)
 
@@ -266,7 +267,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     dates = [form for each in sample for form in formats_for(str(each))]
     way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
-        excel = way_from_excel(typical, source.timestamp)
+        excel = way_from_excel(column, source.timestamp)
         want = way or 'pass unit="s", "ms", "us" or "ns"' + (f"; or {excel}" if excel else "")
         if not fits and pa.types.is_integer(column.type) and are_clocks(column):
             name = literal(source.timestamp)

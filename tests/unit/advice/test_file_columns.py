@@ -223,3 +223,33 @@ def test_a_measure_beside_other_texts_is_not_proposed_as_the_key(measures: list[
 def test_long_ids_are_keys_and_no_times(name: str, ids: list[int], is_key: bool) -> None:
     found = file_columns(pa.table({name: ids * 30, "at": pa.array(SECONDS, pa.timestamp("s"))}))
     assert found.columns[0].could_be == ("key" if is_key else "event time")
+
+
+def test_a_person_is_a_key_before_a_session_that_the_file_numbers_itself() -> None:
+    """A shop's clicks: by their own session_id nearly no pause is a gap, by user_id one stands out."""
+    rows = {"session_id": [f"s{n // 3}" for n in range(60)], "user_id": [f"u{n // 12}" for n in range(60)]}
+    found = file_columns(pa.table({**rows, "seen": pa.array(SECONDS)}))
+    assert found.key is not None and found.key.name == "user_id"
+    alone = file_columns(pa.table({"session_id": rows["session_id"], "seen": pa.array(SECONDS)}))
+    assert alone.key is not None and alone.key.name == "session_id"
+
+
+@pytest.mark.parametrize("name", ["ContextTokens", "prompt_tokens", "body length", "latency"])
+def test_sizes_of_requests_are_no_keys(name: str) -> None:
+    """A trace of requests to a language model has no key; its numbers of tokens repeat by chance."""
+    found = file_columns(pa.table({name: pa.array([7 * n % 20 * 100 for n in range(60)]), "seen": pa.array(SECONDS)}))
+    assert found.key is None
+
+
+def test_frames_of_a_film_are_no_days_of_excel() -> None:
+    """The events of a match: frames from 1 to 141,156, half of them where Excel counts the days of today."""
+    frames = np.linspace(1, 141_156, 60).astype(np.int64)
+    found = file_columns(pa.table({**DEVICES, "Start Frame": frames, "Start Time [s]": frames / 25}))
+    assert "Excel" not in found.columns[1].why
+    way = "df['Start Time [s]'] = (df['Start Time [s]'] * 1000).round().astype('Int64'), with unit=\"ms\""
+    assert way in found.columns[2].why and "seconds since a start" in found.columns[2].why
+
+
+def test_fractions_that_do_not_go_on_are_no_seconds_since_a_start() -> None:
+    found = file_columns(pa.table({**DEVICES, "response_time": np.sin(np.arange(60.0)) + 2}))
+    assert "seconds" not in found.columns[1].why
