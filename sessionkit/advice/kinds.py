@@ -69,7 +69,8 @@ class Kinds(Pictured, Generic[Frame]):
         is_dropped = self._fates == DROPPED
         differ = int((is_dropped.any(axis=0) & ~is_dropped.all(axis=0)).sum())
         whole = f"{plural(is_dropped.shape[1], 'record')} of key {' and key '.join(map(key_name, self.keys))}"
-        return [*said, f"Of the {whole}, some kinds keep and others drop {f'{differ:,}' if differ else 'none'}."]
+        same = f"all kinds keep the same {np.count_nonzero(~is_dropped.any(axis=0)):,}"
+        return [*said, f"Of the {whole}, {f'some kinds keep and others drop {differ:,}' if differ else same}."]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """A band for each kind over one axis of event time; a record names its windows of all kinds on hover."""

@@ -44,7 +44,7 @@ def test_each_kind_is_what_a_plan_of_its_own_decides() -> None:
         assert row.missed == (whole.late_for_some & whole.accepted & mine).sum()
         assert row.settings == windows[row.kind].in_words()
     assert found.words()[0] == "4 tumbling windows, 1 record dropped."
-    assert found.words()[-1] == "Of the 6 records of key ada, some kinds keep and others drop none."
+    assert found.words()[-1] == "Of the 6 records of key ada, all kinds keep the same 5."
     assert repr(found) == " ".join(found.words())
 
 
