@@ -103,6 +103,9 @@ class Request:
             what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.plan.source.sep))}"
         words = [f"The key of each record of topic {quoted(self.input_topic)} is {what}."]
         words += [*self._value_and_time(), *self._dots()]
+        if self.plan.source.sort == "timestamp":
+            how = f"topic {quoted(self.input_topic)} is read in its own order, in which records may be late"
+            words.append(f"The plan sorts its rows by time first; {how}.")
         is_clock = self.reads_time and self.plan.source.unit is None
         if is_clock and self.plan.source.timezone not in (None, "UTC"):
             zone = quoted(str(self.plan.source.timezone))
