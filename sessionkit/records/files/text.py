@@ -118,12 +118,18 @@ def way_of_a_log(content: Content) -> str:
 
 
 def _check_comments(content: Content) -> None:
-    """Refuses a log that names its fields in a comment above them, with the line of pandas that reads it."""
+    """Refuses a file with comments above its rows, which may name its fields, with the line of pandas that reads it."""
     with content.stream() as stream:
         lines = stream.read(_FIRST_LINE).decode(errors="replace").splitlines()
     above = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
     said = next(filter(None, map(_FIELDS.match, lines[:above])), None)
     if said is None:
+        above = next((at for at, line in enumerate(lines) if not line.startswith(("#", "%"))), 0)
+        if above > 1 and lines[above][:1].isdigit():  # else a line of names
+            between = next((literal(each) for each in _SEPARATORS if each in lines[above]), 'r"\\s+"')
+            way = f"df = pandas.read_csv({literal(content.path)}, sep={between}, skiprows={above}, "
+            way += 'header=None).add_prefix("c"), as rows begin behind the comments'
+            raise InvalidData(problem("the file begins with comments", repr(shorten(lines[0])), way))
         return
     names = said.string[said.end() :].rstrip().split(said[1])
     read = f"{literal(content.path)}, sep={literal(said[1])}, skiprows={above}, names={json.dumps(names)}"

@@ -489,3 +489,27 @@ def test_bytes_of_no_encoding_are_told_with_a_line_that_reads_them(tmp_path: Pat
     way = way_of(path)
     assert "if it was written on Windows" not in way
     assert len(eval(way.partition(", which")[0], {"pandas": pd})) == 2  # noqa: S307
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("% asym positive\n% 3 2 2\n1 2 1 1082008561\n3 4 1 1082123439\n", ["c0", "c1", "c2", "c3"]),
+    ("# Directed graph\n# from to at\n1\t2\t1082008561\n3\t4\t1082123439\n", ["c0", "c1", "c2"]),
+])  # fmt: skip
+def test_comments_above_rows_are_told_with_the_line_that_reads_the_rows(
+    text: str, names: list[str], tmp_path: Path
+) -> None:
+    """A graph of messages: "Expected 3 columns, got 4: % 59835 1899 1899", and a line that kept the comments."""
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    with pytest.raises(InvalidData) as error:
+        plan("c0").run(path)
+    assert str(error.value).startswith("the file begins with comments; got ")
+    read = str(error.value).partition("df = ")[2].partition(", as")[0]
+    rows = eval(read, {"pandas": pd})  # noqa: S307
+    assert [*rows.columns] == names and rows.to_numpy().tolist()[1][-1] == 1082123439 and len(rows) == 2
+
+
+def test_one_line_with_a_mark_is_a_line_of_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("#user,at\nada,2026-03-02T09:00:00Z\n")
+    assert "ada" in plan("#user").run(path).table().iloc[0].tolist()
