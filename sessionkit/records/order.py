@@ -302,7 +302,8 @@ def _stands_key_by_key(stream: _Stream) -> bool:
     """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
     times, late, starts = stream.times, stream.late, np.flatnonzero(np.diff(stream.keys, prepend=-1))
     keys = np.count_nonzero(np.bincount(stream.keys))
-    if not 2 <= keys <= len(times) / 2 or len(starts) > 1.1 * keys:
+    most = 3 if len(starts) * LONG_BLOCK <= len(times) else 1.1  # long pieces: a name may come again
+    if not 2 <= keys <= len(times) / 2 or len(starts) > most * keys:
         return False
     if 4 * stream.late_within(stream.keys, len(stream.batch.keys)) > stream.late_count:
         return False

@@ -127,3 +127,11 @@ def test_a_bad_row_keeps_its_number_where_rows_are_sorted() -> None:
     sorted_plan = steps.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count()
     with pytest.raises(InvalidData, match=r"has missing timestamps; got 1 \(row 0\); drop them"):
         sorted_plan.run(rows)
+
+
+def test_long_pieces_of_names_that_come_again_are_told_as_keys_one_after_another() -> None:
+    """A table of storms, one after another, as names are given again: 24% were dropped, and nothing was said."""
+    names = [f"storm {n % 12}" for n in range(30)]
+    rows = [(name, START + n * 5 * 86_400 + hour * 3_600 * 6) for n, name in enumerate(names) for hour in range(40)]
+    (remark,) = plan().run(pd.DataFrame(rows, columns=["user", "at"]).assign(page=0)).remarks()
+    assert "because the 12 keys stand one after another" in remark and 'sort="timestamp"' in remark
