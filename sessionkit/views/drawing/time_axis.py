@@ -126,7 +126,8 @@ class TimeAxis:
         """Settings of the x axis that shows this span and nothing beyond it."""
         low, high = self.at([low_ms, high_ms])
         kind = {"type": "date", "tickangle": 0, "tickformatstops": _STOPS} if self.is_date else {"type": "linear"}
-        return {**kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
+        few = {"nticks": _MOST_TICKS} if self.is_date and high_ms - low_ms < MOST_TICKS * SECOND else {}
+        return {**kind, **few, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
 def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:

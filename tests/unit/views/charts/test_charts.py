@@ -710,3 +710,14 @@ def test_a_picture_without_a_width_is_as_wide_as_its_room_and_its_labels_suit_an
     assert plane(toy, WINDOWS, "ana", width=900).layout.width == 900
     with pytest.raises(InvalidArgument, match="a chart needs room for its labels; got 599; 600 pixels or more"):
         plane(toy, WINDOWS, "ana", width=599)
+
+
+def test_times_of_a_second_are_few_enough_to_be_read() -> None:
+    """A sensor that reports every 16 ms: times such as 13:58:58.200 stood in each other."""
+    at = pd.to_datetime(1_480_000_000_000 + np.arange(200) * 16, unit="ms", utc=True)
+    start = sk.group_by_key("sensor", timestamp="at")
+    plan = start.windowed_by(sk.SessionWindows(inactivity_gap="100ms", grace="0s")).count()
+    axis = plan.run(pd.DataFrame({"sensor": "ppg", "at": at})).plane().layout.xaxis
+    assert axis.nticks == 6
+    later = pd.to_datetime(1_480_000_000_000 + np.arange(200) * 16_000, unit="ms", utc=True)
+    assert plan.run(pd.DataFrame({"sensor": "ppg", "at": later})).plane().layout.xaxis.nticks is None
