@@ -67,7 +67,7 @@ test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test: $(READY) tools ## what a change needs: all but what is slow or thorough, some Spark, a browser, a notebook
 	$(PYTEST) -n 3 --dist loadgroup -m "not fault and not browser and (essential or not (slow or thorough or spark))"
 	$(PYTEST) -n 2 --dist loadscope -m "browser and essential"
-	$(PYTHON) -m pytest --nbval notebooks/01_first_look.ipynb
+	$(PYTHON) -m pytest --nbval notebooks/02_first_look.ipynb
 
 .PHONY: test-all
 test-all: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
@@ -171,7 +171,7 @@ lab: $(READY) ## open the tutorials in JupyterLab
 
 .PHONY: notebooks
 notebooks: $(READY) ## run the tutorials anew and save their outputs
-	PLOTLY_RENDERER=$(PLOTLY_SAVED) $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
+	PLOTLY_RENDERER=$(PLOTLY_SAVED) TQDM_DISABLE=1 $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 .PHONY: public-api

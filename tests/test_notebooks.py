@@ -21,8 +21,13 @@ def read(path: Path) -> Any:
     return nbformat.read(path, 4)
 
 
-def test_there_are_enough() -> None:
-    assert len(NOTEBOOKS) >= 8
+def test_they_are_numbered_in_the_order_of_reading_and_each_is_in_the_list() -> None:
+    listed = (NOTEBOOKS[0].parent / "README.md").read_text(encoding="utf-8")
+    for number, path in enumerate(NOTEBOOKS, 1):
+        assert path.stem.startswith(f"{number:02}_")
+        assert read(path).cells[0].source.startswith(f"# {number} · ")
+        assert f"({path.name})" in listed
+    assert 8 <= len(NOTEBOOKS) <= 12
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -30,6 +35,10 @@ class TestEach:
     def test_it_is_small_and_holds_no_widget_state(self, path: Path) -> None:
         assert path.stat().st_size < 1_000_000
         assert "widgets" not in read(path).metadata
+
+    def test_it_is_short(self, path: Path) -> None:
+        texts = (cell.source.split("<details>")[0] for cell in read(path).cells if cell.cell_type == "markdown")
+        assert sum(len(text.split()) for text in texts) < 1_000
 
     def test_its_links_lead_to_files(self, path: Path) -> None:
         for cell in read(path).cells:
@@ -41,7 +50,9 @@ class TestEach:
         nbconvert = pytest.importorskip("nbconvert")
         notebook = read(path)
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-        figures = sum(bool({PLOTLY, WIDGET} & set(output.get("data", {}))) for output in outputs)
+        shown = [output.data for output in outputs if {PLOTLY, WIDGET} & set(output.get("data", {}))]
+        boxes = ("HBox(", "VBox(")  # have no picture: those of what is in them stand in other cells
+        figures = sum(not data.get("text/plain", "").startswith(boxes) for data in shown)
         page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
         found = _Pictures(page).found
         assert len([source for source in found if source.startswith("data:image/png;base64,")]) == figures
