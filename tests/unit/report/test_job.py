@@ -161,6 +161,8 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch
     seen = Terminal()
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setattr("sys.stderr", seen)
+    monkeypatch.setattr("sessionkit.base.progress.AFTER_S", 0.0)
+    monkeypatch.setattr("sessionkit.base.progress.EVERY_S", 0.0)
     with steps(2, lambda step: None) as step:
         step("reading [b]")
         step("writing")
