@@ -50,9 +50,9 @@ class Cause(NamedTuple):
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
         if not self.late:
             return f"{self.why[:1].upper()}{self.why[1:]}. {self.way}"
-        was = "was" if (self.late if dropped is None else dropped) == 1 else "were"
-        behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
-        count, what = (self.late, behind) if dropped is None else (dropped, f"came too late and {was} dropped")
+        count, what = self.late, f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
+        if dropped is not None:
+            count, what = dropped, f"came too late and {'was' if dropped == 1 else 'were'} dropped"
         return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}".rstrip()
 
 
@@ -301,9 +301,8 @@ def _shuffled_from(stream: _Stream) -> int | None:
 def _stands_key_by_key(stream: _Stream) -> bool:
     """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
     times, late, starts = stream.times, stream.late, np.flatnonzero(np.diff(stream.keys, prepend=-1))
-    keys = np.count_nonzero(np.bincount(stream.keys))
-    most = 3 if len(starts) * LONG_BLOCK <= len(times) else 1.1  # long pieces: a name may come again
-    if not 2 <= keys <= len(times) / 2 or len(starts) > most * keys:
+    keys, are_long = np.count_nonzero(np.bincount(stream.keys)), len(starts) * LONG_BLOCK <= len(times)
+    if not 2 <= keys <= len(times) / 2 or len(starts) > (3 if are_long else 1.1) * keys:  # a name may come again
         return False
     if 4 * stream.late_within(stream.keys, len(stream.batch.keys)) > stream.late_count:
         return False
