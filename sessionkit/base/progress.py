@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -31,7 +32,7 @@ class _Calls:
     """The calls that are under way, each one a step of the one before, and their bar."""
 
     def __init__(self) -> None:
-        self.is_on = True
+        self.is_on = not os.environ.get("TQDM_DISABLE")  # by which bars of tqdm are switched off
         self._tasks: list[_Task] = []
         self._bar: Any = None
         self._next_s = self._began_s = 0.0

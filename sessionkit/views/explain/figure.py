@@ -46,8 +46,10 @@ def chain_figure(trace: Trace, windows: WindowKind, index: int, *, theme: Theme 
         bounds_ms, missing_ms = missed_by(trace, windows, index)
         many = f" for {plural(bounds_ms.shape[1], 'window')}" if bounds_ms.size else ""
         said[RECORD] = f"{name} came {'up to ' if bounds_ms.size > 2 else ''}{lacked(missing_ms)} too late{many}"
-        drawn.append(_line(RECORD, batch.timestamp_ms[index], close_ms, 2, colours.drop, dash="dot"))
-        drawn += [_line(RECORD, bounds_ms.min(), bounds_ms.max(), 7, colours.other)] if many else []
+        reached_ms = close_ms - missing_ms  # the end of what it would have joined, or of a window
+        drawn.append(_line(RECORD, reached_ms, close_ms, 2, colours.drop, dash="dot"))
+        meets_ms = bounds_ms if many else np.array([batch.timestamp_ms[index], reached_ms])
+        drawn.append(_line(RECORD, meets_ms.min(), meets_ms.max(), 7 if many else 2, colours.other))
     elif trace.late_but_kept[index]:
         said[RECORD] += ": it is behind the close line, but its window was still open"
     if windows.is_ever_closed:

@@ -1,5 +1,8 @@
 """The bar of calls that take long: when it appears, what it says, and that nothing is left of it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -126,3 +129,11 @@ def test_progress_is_on_or_off() -> None:
     with pytest.raises(InvalidArgument, match=r"sk\.options\.progress.*'never'"):
         sk.options.progress = wrong
     assert repr(sk.options) == "Options: theme='light', progress=True"
+
+
+def test_the_variable_of_tqdm_switches_it_off() -> None:
+    """A notebook that took longer on a slow machine had a bar among its outputs."""
+    code = "import sessionkit as sk; print(sk.options)"
+    env = {**os.environ, "TQDM_DISABLE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "Options: theme='light', progress=False"

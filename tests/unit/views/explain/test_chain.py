@@ -96,3 +96,14 @@ def test_an_explanation_is_still_text() -> None:
     for copied in (copy.deepcopy(explanation), pickle.loads(pickle.dumps(explanation))):
         assert copied == explanation == str(explanation)
         assert copied._repr_html_() == explanation._repr_html_()
+
+
+def test_the_dotted_line_is_as_long_as_the_record_was_late() -> None:
+    """It began at the record, which was too long where the record would have joined a session."""
+    plan = sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC")
+    run = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count().run(sk.load_sample("flights"))
+    dropped = run.dropped().iloc[:40]
+    for offset, missing_ms in zip(dropped["offset"], dropped["missing_grace_ms"], strict=True):
+        figure = run.explain(offset=offset).figure()
+        (dotted,) = [each.x for each in figure.data if each.mode == "lines" and each.line.dash == "dot"]
+        assert abs(dotted[1] - dotted[0] - missing_ms) <= 1, offset
