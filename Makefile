@@ -171,7 +171,7 @@ lab: $(READY) ## open the tutorials in JupyterLab
 
 .PHONY: notebooks
 notebooks: $(READY) ## run the tutorials anew and save their outputs
-	PLOTLY_RENDERER=$(PLOTLY_SAVED) $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
+	TQDM_DISABLE=1 PLOTLY_RENDERER=$(PLOTLY_SAVED) $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 .PHONY: public-api

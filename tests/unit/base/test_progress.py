@@ -137,3 +137,12 @@ def test_the_variable_of_tqdm_switches_it_off() -> None:
     env = {**os.environ, "TQDM_DISABLE": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "Options: theme='light', progress=False"
+
+
+def test_two_calls_of_the_same_words_are_two(bars: list[Bar]) -> None:
+    """The end of the inner one took the outer one away, whose own end failed then."""
+    with progress("waiting for Spark") as outer:
+        with progress("waiting for Spark"):
+            pass
+        outer(0, "waiting for Spark, 1 of 2 tasks done")
+    assert bars[0].said == [("waiting for Spark, 1 of 2 tasks done", 0)]
