@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_notebooks import NOTEBOOKS, read
+from tests.test_notebooks import TUTORIALS, read
 
 QUESTION = re.compile(r"^(\w+) = None  # your answer, ", re.MULTILINE)
 SOLUTION = re.compile(r"<details>\n<summary>Solution</summary>.*?```python\n(.*?)```\n\n</details>", re.DOTALL)
@@ -39,7 +39,7 @@ def exercises(path: Path) -> list[tuple[int, str, str]]:
     return found
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 class TestEach:
     def test_it_has_one_or_two_exercises_with_a_check_and_a_hidden_solution(self, path: Path) -> None:
         assert 1 <= len(exercises(path)) <= 2
@@ -54,7 +54,7 @@ class TestEach:
             assert "".join(output.text for output in outputs) == f"{UNANSWERED}\n"
 
 
-@pytest.mark.parametrize("path", [of_kind(path) for path in NOTEBOOKS])
+@pytest.mark.parametrize("path", [of_kind(path) for path in TUTORIALS])
 def test_with_its_solutions_the_checks_say_right(path: Path, tmp_path: Path) -> None:
     solutions = {number: solution for number, _, solution in exercises(path)}
     lines = []
