@@ -134,7 +134,9 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
         keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
         columns[columns.index(alone)] = keys[0]
     key = min(keys, key=lambda each: (2 * each.missing > len(table), *_rank_of_key(each)), default=None)
-    shared = [each.name for each in times if key is not None and _is_of_the_key(table, key.name, each.name)]
+    shared = list[str]()
+    if key is not None and len(times) > 1:  # one alone is the time in any case
+        shared = [each.name for each in times if _is_of_the_key(table, key.name, each.name)]
     time = min(times, key=lambda each: (each.name in shared, *_rank_of_time(each)), default=None)
     for at, each in enumerate(columns):  # such as the day on which a case began
         if each.name in shared and time is not None and time.name not in shared:

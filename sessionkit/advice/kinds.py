@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sessionkit.advice.suggest import gap_of, pauses_of, rounded
 from sessionkit.base.calls import answers_calls, called_as
-from sessionkit.base.decisions import LATE
+from sessionkit.base.decisions import DROPPED, LATE, PARTLY_LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import key_name, plural
 from sessionkit.engine.chosen_keys import chosen_records, named_keys
@@ -32,7 +32,6 @@ from sessionkit.windows.sliding.windows import SlidingWindows
 
 Matrix: TypeAlias = npt.NDArray[np.intp]
 USUAL_PAUSES, HOPS = 3, 4  # a gap in usual pauses, hops in a size
-KEPT, PARTLY_LATE, DROPPED = 0, 1, 2  # what became of a record
 
 
 @answers_calls("kinds")
@@ -159,11 +158,11 @@ def _windows(batch: RecordBatch, keys: str, **given: Duration | None) -> dict[st
     """One of each kind, with the lengths that were given, or those of the gap, which pauses of the records can tell."""
     found = {name: duration_ms(value, name) for name, value in given.items() if value is not None}
     if "inactivity_gap" not in found:
-        pauses = pauses_of(batch)
-        if not len(pauses):
+        suggested = gap_of(batch, keys)
+        if not suggested.pauses:
             got = f"{plural(len(batch), 'record')} without two times of one key"
             raise InvalidArgument(problem("there are no pauses to take a gap from", got, 'inactivity_gap="30m"'))
-        found["inactivity_gap"] = gap_of(batch, keys).gap_ms or rounded(USUAL_PAUSES * float(np.median(pauses)))
+        found["inactivity_gap"] = suggested.gap_ms or rounded(USUAL_PAUSES * float(np.median(pauses_of(batch))))
     gap_ms = found["inactivity_gap"]
     size_ms, grace_ms = found.get("size", gap_ms or 1), found.get("grace", gap_ms)
     advance_ms, difference_ms = found.get("advance", max(size_ms // HOPS, 1)), found.get("time_difference", size_ms)

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sessionkit.base.arrays import Rows
+from sessionkit.base.decisions import DROPPED, KEPT, PARTLY_LATE
 from sessionkit.base.text import escape_label, key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
@@ -25,12 +26,11 @@ BAND, LETTERS = 92, 88  # pixels of a band, letters of its name
 LEAST_BAR, MOST_DEEP = 300, 8  # a bar is such a part of the picture at least; so many windows lie over one another
 STRETCH, MOST_RECORDS, DROP = 12, 120, 5  # windows that a picture is long; records; a drop is worth so many of them
 NAME, TOP, ROOM, FLOOR = 0.36, 0.22, 0.5, -0.42  # of a band: its name, the top of its windows, their room, its records
-DROPPED = 2  # in `Kinds._fates`
-MARKS = (  # of a fate, by its number there: a name, a symbol, its size and colour
-    ("record", "circle", 7, "record"),
-    ("record that missed a window", "diamond", 9, "bridge"),
-    ("dropped record", "x", 9, "drop"),
-)
+MARKS = {  # of what became of a record: a name, a symbol, its size and colour
+    KEPT: ("record", "circle", 7, "record"),
+    PARTLY_LATE: ("record that missed a window", "diamond", 9, "bridge"),
+    DROPPED: ("dropped record", "x", 9, "drop"),
+}
 # The windows that hold a record, which counts, in the end.
 HELD: dict[type[Trace], Callable[[Any, int], list[int]]] = {
     SessionTrace: lambda trace, row: [int(trace.survivor[row])],
@@ -60,7 +60,7 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
     said = [f"{record_name(trace, row)}, {at(int(trace.batch.timestamp_ms[row]))}" for row in rows[0].tolist()]
     held = [_held(kind, run, each) for (kind, run), each in zip(kinds.runs.items(), rows, strict=True)]
     hovers = np.array(["<br>".join(lines) for lines in zip(map(escape_label, said), *held, strict=True)])
-    for fate, (name, symbol, size, colour) in enumerate(MARKS):
+    for fate, (name, symbol, size, colour) in MARKS.items():
         number, place = np.nonzero(kinds._fates[:, chosen] == fate)
         y = FLOOR - (number * len(kinds.keys) + key[place])
         mark = {"symbol": symbol, "size": size, "color": getattr(colours, colour)}

@@ -7,6 +7,8 @@ LATE, NULL_KEY, BAD_TIME, NEGATIVE_TIME, REPLAYED, NULL_VALUE = 10, 11, 12, 13, 
 # No record, and so is every number from TICK on: a row that only moves stream time, as a record of another key did that
 # is not among these (`by_key`), or (IDLE) as the partition got no record and the others went on.
 TICK, IDLE = 16, 17
+# what became of a record: it counts, it counts but missed a window, or it is in none
+KEPT, PARTLY_LATE, DROPPED = 0, 1, 2
 DECISIONS = {OPENED: "opened", ADDED: "added", MERGED: "merged"}
 EFFECTS = {OPENED: "opened", ADDED: "added", COPIED: "copied", COPIED_ADDED: "copied and added", LATE: "dropped"}
 REASONS = {

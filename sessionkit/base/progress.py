@@ -37,6 +37,11 @@ class _Calls:
         self._bar: Any = None
         self._next_s = self._began_s = 0.0
 
+    @property
+    def are_shown(self) -> bool:
+        """Whether they are shown; those of other threads never are."""
+        return self.is_on and threading.current_thread() is threading.main_thread()
+
     @contextmanager
     def under_way(self, words: str, total: float | None) -> Iterator[Reached]:
         task = _Task(words, total)
@@ -92,7 +97,7 @@ def progress(words: str, total: float | None = None) -> Iterator[Reached]:
         ...     for number in range(3):
         ...         reached(number)
     """
-    if not calls.is_on or threading.current_thread() is not threading.main_thread():
+    if not calls.are_shown:
         yield lambda done, words="", /: None
         return
     with calls.under_way(words, total) as reached:

@@ -164,13 +164,14 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
 
     if found.time is None or found.key is None:
         return [], 0
-    plan, lags = _plan(table, found), (duration_ms(gap, "gap"), 0)
+    plan, lag_ms = _plan(table, found), duration_ms(gap, "gap")
     replay = attempted(Replay.of, plan, table, but=SessionkitError)
     if replay is None:
         return [], 0
-    late, behind = (late_causes(replay.batch, plan.source, lag) for lag in lags)
-    behind = [each for each in behind if each.to_leave_out is None or each.is_behind]  # the gap keeps what is ahead
-    return (late, lags[0]) if late else (behind, 0)
+    if late := late_causes(replay.batch, plan.source, lag_ms):
+        return late, lag_ms
+    behind = late_causes(replay.batch, plan.source, 0)  # the gap keeps what is ahead
+    return [each for each in behind if each.to_leave_out is None or each.is_behind], 0
 
 
 def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any]) -> list[str]:

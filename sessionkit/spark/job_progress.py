@@ -15,7 +15,7 @@ from sessionkit.base.progress import AFTER_S, EVERY_S, Reached, calls, progress
 @contextmanager
 def job_progress() -> Iterator[None]:
     """Shows how far the jobs are that are started meanwhile; a session through Spark Connect shows them by itself."""
-    spark = SparkSession.getActiveSession() if calls.is_on else None
+    spark = SparkSession.getActiveSession() if calls.are_shown else None
     if spark is None or not hasattr(spark, "_jsc"):
         yield
         return

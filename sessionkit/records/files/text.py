@@ -120,7 +120,10 @@ def way_of_a_log(content: Content) -> str:
 def _check_comments(content: Content) -> None:
     """Refuses a file with comments above its rows, which may name its fields, with the line of pandas that reads it."""
     with content.stream() as stream:
-        lines = stream.read(_FIRST_LINE).decode(errors="replace").splitlines()
+        first = stream.read(1)
+        if first not in (b"#", b"%"):
+            return
+        lines = (first + stream.read(_FIRST_LINE - 1)).decode(errors="replace").splitlines()
     above = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
     said = next(filter(None, map(_FIELDS.match, lines[:above])), None)
     if said is None:

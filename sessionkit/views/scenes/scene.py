@@ -89,7 +89,7 @@ class Plane(Generic[T_co]):
     def reached_ms(self) -> tuple[list[int], int]:
         """Event times that its windows reach, and the least room beside them."""
 
-    @property
+    @cached_property
     def late(self) -> Longs:
         """The records that have a tether."""
         return self.drops

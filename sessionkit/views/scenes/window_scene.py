@@ -96,7 +96,7 @@ class WindowPlane(Plane[WindowTrace]):
         """The last instant of each of these windows that a record came too late for."""
         return self.trace.last_instant_ms(self.trace.ends_ms(self.trace.missed.start_ms[missed]))
 
-    @property
+    @cached_property
     def late(self) -> Longs:
         return self.shown(np.union1d(self.history.drops, self.history.partly_late))
 

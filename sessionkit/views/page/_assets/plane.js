@@ -305,8 +305,9 @@ class PlaneView {
     if (!steps[event.key] || event.ctrlKey || event.metaKey || event.altKey || !records.length) return;
     event.preventDefault();
     const step = steps[event.key];
-    const after = this.focused ? records.findIndex(({ record }) => record >= this.focused.record + (step > 0 ? 1 : 0)) : step > 0 ? 0 : -1;
-    const next = (after < 0 ? records.length : after) + step - (step > 0 ? 1 : 0);
+    const now = this.focused?.record ?? (step > 0 ? -1 : Infinity);
+    const passed = records.filter(({ record }) => (step > 0 ? record <= now : record < now)).length;
+    const next = passed + step - (step > 0 ? 1 : 0);
     this.mark(records[Math.min(Math.max(next, 0), records.length - 1)].record);
     bringIntoView(this.svg, this.focused.y);
     this.tip.show(this.words(this.focused), this.focused.x, this.focused.y);
