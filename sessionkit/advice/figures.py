@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.base.durations import MINUTE, about, show_duration
+from sessionkit.base.durations import MINUTE, ROUND_MS, about, show_duration
 from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
+from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import PALETTES, Theme, palette
 from sessionkit.views.drawing.simple_frame import (
     SAID,
     add_note,
+    coloured,
     curve,
     dots,
     dress_plain,
+    is_one_row,
     plain_heading,
+    plot_width,
     row_of_buttons,
 )
 from sessionkit.views.drawing.time_axis import lengths_axis
@@ -30,11 +35,11 @@ if TYPE_CHECKING:
 
 
 PLOT_HEIGHT, CELL_HEIGHT = 340, 26
+BUTTONS_AT, SCALE_HEIGHT = 66, 44  # pixels: below a grid, and of what its colours mean
 ABOUT = 9  # steps of the curve of pauses that count as one length: 11% on either side
 BELOW = 0.035  # of the height, where the marks of single lengths stand
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
-SHARES = {1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %", 1e-2: "1 %", 1e-1: "10 %", 1: "all"}
 MEASURES = {
     "dropped_share": "dropped as late",
     "windows": "windows",
@@ -61,7 +66,7 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
     title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT)
     if len(logs):
-        figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True))
+        figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True, room=plot_width(figure)))
     others = 0
     for valley in suggestion.valleys:
         is_chosen = valley.gap_ms == suggestion.gap_ms
@@ -73,7 +78,8 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
         text = f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty"
         colour = colours.line_words if is_chosen else colours.mute
-        add_note(figure, decades(valley.gap_ms), reach, text, colour, "left", yanchor="top")
+        ground = {"bgcolor": colours.background, "borderpad": 1}
+        add_note(figure, decades(valley.gap_ms), reach, text, colour, "left", yanchor="top", **ground)
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
     counted = axis_title("pauses within 11% of this length", colours)
     figure.update_yaxes(title=counted, **counts_axis(top) | {"range": [-2 * BELOW * top, 1.05 * top]})
@@ -102,8 +108,8 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
         (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", colours.mute, "right"),
     ):
         add_note(figure, x, y, text, colour, side, yanchor="bottom" if side == "left" else "top")
-    axis = lengths_axis(0, limit)
-    figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.02 * limit, limit]})
+    axis = lengths_axis(0, limit, room=plot_width(figure))
+    figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.04 * limit, limit]})
     figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".4~%", range=[least - room, 1 + room])
     return figure
 
@@ -119,22 +125,28 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     cells = {tuple(cell.settings.values()): cell for cell in sweep.cells}
     told = [_in_words(name) for name in names]
     views = {each: _view([[cells[x, y] for x in across] for y in up], each, told) for each in MEASURES}
-    place = {"x": [show_duration(ms) for ms in across], "y": [show_duration(ms) for ms in up], "xgap": 2, "ygap": 2}
+    place: dict[str, Any] = {"y": [show_duration(ms) for ms in up], "xgap": 2, "ygap": 2}
+    place["x"] = [show_duration(ms) for ms in across]
     hover = {"customdata": [[_hover(cells[x, y]) for x in across] for y in up], "hovertemplate": SAID}
     words = {"texttemplate": "%{text}", "textfont": {"size": 11 if len(across) <= 14 else 9}}
     scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
-    grid = {**views[measure]["cells"], **place, **hover, **words}
-    figure = go.Figure(go.Heatmap(colorscale=scale, showscale=False, **grid))
-    height = max(CELL_HEIGHT * len(up), 120)
-    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
+    height, buttons_height = max(CELL_HEIGHT * len(up), 120), 38 if is_one_row(MEASURES.values()) else 146
+    grid = coloured(views[measure]["cells"], -(BUTTONS_AT + buttons_height) / height, colours)
+    figure = go.Figure(go.Heatmap(colorscale=scale, **grid, **place, **hover, **words))
+    below = buttons_height + SCALE_HEIGHT
+    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=below, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
+    if max(text_width(text, 13) for text in place["x"]) > plot_width(figure) / len(across) - 4:
+        broken = [re.sub("(?<=[a-z]) ", "<br>", text) for text in place["x"]]
+        figure.update_xaxes(tickvals=place["x"], ticktext=broken)
     figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
     buttons = {}
     for each, name in MEASURES.items():
         title = plain_heading(views[each]["title"], views[each]["said"]).text(colours)
         changed = {setting: [value] for setting, value in views[each]["cells"].items()}
         buttons[name] = (changed, {"title.text": title}, [0])
-    figure.update_layout(updatemenus=[row_of_buttons(buttons, MEASURES[measure], colours, -66 / height, "left")])
+    menu = row_of_buttons(buttons, MEASURES[measure], colours, -BUTTONS_AT / height, "left")
+    figure.update_layout(updatemenus=[menu])
     return figure
 
 
@@ -146,8 +158,17 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     what = f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}"
     z = decades(np.maximum(np.array(grid, np.float64), least))
     text = [[_shown(measure, value) for value in row] for row in grid]
+    low, high = float(np.min(grid)), float(np.max(grid))
     cells = {"z": z, "zmin": float(z.min()), "zmax": max(float(z.max()), float(z.min()) + 1), "text": text}
+    waits = [ms for ms in ROUND_MS[1:] if low <= ms <= high]
+    ticks: list[float] = [*waits] if measure == "delay_ms" else _ticks_of(max(low, least), max(high, least))
+    ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) > 1 else [max(low, least), max(high, least)]
+    cells |= {"showscale": low < high, "colorbar.title.text": f"{unit}{MEASURES[measure]}"}
+    cells |= {"colorbar.tickvals": decades(ticks).tolist()}
+    cells |= {"colorbar.ticktext": [_shown(measure, tick) for tick in ticks]}
     said = [f"{what}, every cell an exact run of the same records"]
+    if not high and measure == "dropped_share":
+        said.append("no setting drops a record")
     return {"cells": cells, "title": f"{MEASURES[measure].capitalize()}, by settings", "said": said}
 
 
@@ -178,21 +199,31 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     worse = "drops no more records, leaves no more sessions apart" if is_cut else "drops no more records"
     said = [f"a mark is a setting, an exact run; hollow and grey: another one {worse} and waits no longer"]
     dropped = [cell.dropped_share for cell in sweep.cells if cell.dropped]
-    named = {share: said for share, said in SHARES.items() if share > 2 * nothing}
+    named = _ticks_of(min(dropped), max(dropped)) if dropped else [3 * LEAST_SHARE]
     if not dropped:
         said.append(f"no setting drops a record{'' if is_cut else ', so the shortest wait is the best'}")
-    elif not any(min(dropped) <= share <= max(dropped) for share in named):
-        named = {share: percent(share) for share in (min(dropped), max(dropped))}
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
     title = "wait for a final result, after a window's last moment"
     all_waits = np.unique([cell.delay_ms for cell in sweep.cells])
     low, high = int(all_waits[0]), int(all_waits[-1])
     is_log, pad = low > 0 and high >= 20 * low, max(high - low, 1_000) * 0.04  # a little more on either side
     begin, end = (low / (high / low) ** 0.04, high * (high / low) ** 0.04) if is_log else (low - pad, high + pad)
-    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(begin, end, logarithmic=is_log))
-    ticks = {"tickvals": [nothing, *named], "ticktext": ["none", *named.values()]}
+    axis = lengths_axis(begin, end, logarithmic=is_log, room=plot_width(figure))
+    figure.update_xaxes(title=axis_title(title, colours), **axis)
+    none = [nothing] if len(dropped) < len(sweep.cells) else []
+    ticks = {"tickvals": [*none, *named], "ticktext": [*("none" for _ in none), *map(percent, named)]}
     figure.update_yaxes(title=axis_title("records dropped", colours), type="log", **ticks)
     return figure
+
+
+def _ticks_of(low: float, high: float) -> list[float]:
+    """Round numbers or shares between these, two at least, for a logarithmic axis."""
+    for steps in (1,), (1, 3), (1, 2, 3, 5, 7):
+        found = [round(step * 10.0**power, 9) for power in range(-7, 12) for step in steps]
+        found = [number for number in found if low / 1.2 <= number <= high * 1.2]
+        if len(found) > 1:
+            return found
+    return sorted({low, high})
 
 
 def _settings(

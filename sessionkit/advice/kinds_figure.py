@@ -16,13 +16,21 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.drawing.simple_frame import Bar, add_row_text, dots, dress_plain, event_time_axis, span_bars
+from sessionkit.views.drawing.simple_frame import (
+    ROW_LEFT,
+    Bar,
+    add_row_text,
+    dots,
+    dress_plain,
+    event_time_axis,
+    span_bars,
+)
 from sessionkit.views.words import clock, record_name, span_words
 
 if TYPE_CHECKING:
     from sessionkit.advice.kinds import Kinds
 
-BAND, LETTERS = 92, 88  # pixels of a band, letters of its name
+BAND = 92  # pixels
 LEAST_BAR, MOST_DEEP = 300, 8  # a bar is such a part of the picture at least; so many windows lie over one another
 STRETCH, MOST_RECORDS, DROP = 12, 120, 5  # windows that a picture is long; records; a drop is worth so many of them
 NAME, TOP, ROOM, FLOOR = 0.36, 0.22, 0.5, -0.42  # of a band: its name, the top of its windows, their room, its records
@@ -54,7 +62,7 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
         of_key = f"{key_name(kinds.keys[code], 24)} · " if len(kinds.keys) > 1 else ""
         thinned = f"; one window in {every} is drawn" if every > 1 else ""
         words = f"{of_key}{name}: {kinds.runs[name]._windows.in_words()}{thinned}"
-        add_row_text(figure, NAME - band, words, colours, LETTERS)
+        add_row_text(figure, NAME - band, words, colours)
     if len(chosen) < kinds._rows.shape[1]:
         notes.append(f"Shown are {len(chosen):,} of them, in the stretch with the most to see.")
     said = [f"{record_name(trace, row)}, {at(int(trace.batch.timestamp_ms[row]))}" for row in rows[0].tolist()]
@@ -65,9 +73,9 @@ def kinds_figure(kinds: Kinds[Any], *, theme: Theme | None) -> go.Figure:
         y = FLOOR - (number * len(kinds.keys) + key[place])
         mark = {"symbol": symbol, "size": size, "color": getattr(colours, colour)}
         figure.add_trace(dots(times_ms[place], y, name, mark, hovers[place], showlegend=len(place) > 0))
-    dress_plain(figure, colours, "Kinds of windows beside each other", notes, len(bands) * BAND, left=26)
+    dress_plain(figure, colours, "Kinds of windows beside each other", notes, len(bands) * BAND, left=ROW_LEFT)
     figure.update_yaxes(visible=False, range=[0.5 - len(bands), 0.5])
-    figure.update_xaxes(range=[*span], tickangle=0, nticks=4).update_layout(barmode="overlay")
+    figure.update_xaxes(range=[*span]).update_layout(barmode="overlay")
     event_time_axis(figure, "event time", int(trace.last_stream_time_ms.max(initial=0)), first.timezone, colours)
     return figure
 

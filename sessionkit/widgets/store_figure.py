@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.measured_text import key_label, text_width
+from sessionkit.views.drawing.measured_text import key_labels, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.drawing.simple_frame import curve, dress_plain, event_time_axis, span_bars
 
@@ -88,7 +88,7 @@ def _dress(
 ) -> None:
     """Title and axes: event time, and each lane's key, with its partition where there are several."""
     several = len({partition for _, partition in lanes}) > 1
-    names = [key_label(f"{key} · {partition}" if several else key, NAME_LENGTH) for key, partition in lanes]
+    names = key_labels([f"{key} · {partition}" if several else key for key, partition in lanes], NAME_LENGTH)
     left = 24 + round(max((text_width(name, 13) for name in names), default=40))
     dress_plain(figure, colours, title, [said], height, left=left)
     room = [-0.6, max(len(lanes), 1) - 0.4]

@@ -13,10 +13,14 @@
   };
   const shown = [...root.querySelectorAll('svg text')].filter((text) => text.textContent.trim() && isSeen(text));
   // a title's lines are boxes of their own: the widest is not as high as all of them
+  const boxOf = (line) => { // letters that keep a text off something are nothing to see
+    const { left, right, top, bottom } = line.getBoundingClientRect(), air = line.textContent.length - line.textContent.trimStart().length;
+    return { left: left + (air ? line.getSubStringLength(0, air) : 0), right, top, bottom };
+  };
   const boxes = shown.flatMap((text) => {
     const lines = [...text.querySelectorAll(':scope > tspan.line')];
     return (lines.length ? lines : [text]).filter((line) => line.textContent.trim()).map((line) => ({
-      of: text, said: line.textContent.trim().slice(0, 60), box: line.getBoundingClientRect(),
+      of: text, said: line.textContent.trim().slice(0, 60), box: boxOf(line),
     }));
   });
   for (const { said, box } of boxes) {
@@ -72,6 +76,44 @@
       if (pieces.some((piece) => crosses(piece, inner))) found.push(`on a line: ${said}`);
     }
   }
+
+  // ---- texts on the edge of an area
+
+  const isCovered = (of) => { // a ground of its own
+    const ground = of.closest('.annotation')?.querySelector('rect.bg');
+    return ground && +getComputedStyle(ground).fillOpacity > 0.9 && getComputedStyle(ground).fill !== 'none';
+  };
+  for (const area of root.querySelectorAll('.scatterlayer .js-fill')) {
+    if (!isSeen(area) || +getComputedStyle(area).fillOpacity < 0.1) continue; // too pale to be in the way
+    const pieces = corners(area);
+    for (const { of, said, box } of labels) {
+      const inner = { left: box.left + 2, right: box.right - 2, top: box.top + 3, bottom: box.bottom - 3 };
+      if (!isCovered(of) && pieces.some((piece) => crosses(piece, inner))) found.push(`on the edge of an area: ${said}`);
+    }
+  }
+
+  // ---- what says nothing, or something else
+
+  const { xaxis, yaxis } = root._fullLayout;
+  for (const [axis, name] of [[xaxis, 'x'], [yaxis, 'y']]) {
+    if (!axis?.visible || axis.type === "category" || axis.tickmode === "array" && axis.tickvals.length === 1) continue;
+    const ticks = root.querySelectorAll(`.${name}tick text`).length;
+    if (ticks < 2) found.push(`an axis with ${ticks} ticks: ${name}`);
+  }
+  for (const menu of root._fullLayout.updatemenus ?? []) {
+    const states = menu.buttons.filter(({ method }) => method !== 'animate').map(({ label }) => label[0]);
+    if (states.length > 1 && states.filter((state) => state === '●').length !== 1) found.push('a toggle without a state');
+  }
+  const points = [...root.querySelectorAll('.scatterlayer .point')].filter(isSeen).map((point) => point.getBoundingClientRect());
+  const across = points.map(({ left, right }) => (left + right) / 2);
+  const wide = Math.max(...across) - Math.min(...across);
+  if (new Set(across.map(Math.round)).size > 3 && wide < 0.02 * xaxis._length) found.push('all marks within 2 % of the width');
+  const title = root.querySelector('.gtitle')?.querySelector('tspan.line')?.textContent ?? root.querySelector('.gtitle')?.textContent ?? '';
+  const drops = root._fullData.filter(({ name, mode, x }) => /^dropped/.test(name ?? '') && /markers/.test(mode) && x?.length);
+  const [, keys] = title.match(/^([\d,]+) keys? ·/) ?? [];
+  if (keys && +keys.replaceAll(',', '') !== new Set(yaxis.tickvals).size) found.push(`another number of keys: ${title}`);
+  if (/(^|\s)0 dropped/.test(title) && drops.length) found.push(`a drop, where the title has none: ${title}`);
+  if (/was dropped$/.test(title) && !drops.length && !root.querySelector('.point[style*="fill"]')) found.push(`no drop: ${title}`);
 
   // ---- what is hard to see
 

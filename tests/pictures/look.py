@@ -8,12 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from sessionkit.views.drawing.grammar import plotly_script
+import sessionkit as sk
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, plotly_script
 from tests.optional import Browser, Page
 from tests.pictures.charts import CHARTS
 from tests.pictures.shapes import SHAPES
 
-THEMES, WIDTHS = ("light", "dark"), (700, 1_600)
+THEMES, WIDTHS = ("light", "dark"), (375, 700, 1_000, 1_600)
 OUT = Path(__file__).parents[2] / "out" / "pictures"
 FAULTS = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
 DRAW = """async ([figure, width]) => {
@@ -27,10 +28,20 @@ TITLES = "buttons => buttons.map((button) => button.dataset.title ?? '')"
 SENDING = ("share", "cloud", "upload", "studio", "server", "edit chart")
 
 
+def figure_of(chart: str, shape: str, theme: str, width: int) -> dict[str, Any]:
+    """The figure of a chart, as plotly.js takes it: laid out for a phone, or for any room."""
+    if width >= LEAST_WIDTH:
+        return _laid_out(chart, shape, theme, None)
+    return _laid_out(chart, shape, theme, width)
+
+
 @cache
-def figure_of(chart: str, shape: str, theme: str) -> dict[str, Any]:
-    """The figure of a chart, as plotly.js takes it."""
-    figure: dict[str, Any] = json.loads(CHARTS[chart](shape, theme).to_json())
+def _laid_out(chart: str, shape: str, theme: str, width: int | None) -> dict[str, Any]:
+    sk.options.width = width
+    try:
+        figure: dict[str, Any] = json.loads(CHARTS[chart](shape, theme).to_json())
+    finally:
+        sk.options.width = None
     return figure
 
 
@@ -72,7 +83,7 @@ def main(charts: list[str]) -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_ARGUMENTS)
         page = next(opened(browser))
         for shape, chart, theme, width in product(SHAPES, charts or CHARTS, THEMES, WIDTHS):
-            draw(page, figure_of(chart, shape, theme), width)
+            draw(page, figure_of(chart, shape, theme, width), width)
             page.locator(".js-plotly-plot").screenshot(path=OUT / f"{chart}, {shape}, {theme}, {width}.png")
             found = faults(page)
             count, wrong = count + 1, wrong + bool(found)

@@ -26,7 +26,7 @@ def sending_of(page: Page, figure: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_no_picture_offers_to_send_itself_away(page: Page, chart: str) -> None:
-    assert sending_of(page, figure_of(chart, "change of clocks", "light")) == []
+    assert sending_of(page, figure_of(chart, "change of clocks", "light", 700)) == []
 
 
 def test_the_button_of_what_is_shown_is_pressed(page: Page) -> None:
@@ -52,7 +52,7 @@ OVERLAP = """() => {
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_no_button_stands_over_the_title(page: Page, chart: str) -> None:
-    figure = figure_of(chart, "change of clocks", "light")
+    figure = figure_of(chart, "change of clocks", "light", 700)
     for width in (figure["layout"].get("width", 700), 700):
         figure["layout"]["width"] = width
         page.evaluate(DRAW, figure)

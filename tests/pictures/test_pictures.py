@@ -15,7 +15,7 @@ from tests.pictures.shapes import SHAPES
 pytestmark = pytest.mark.browser
 
 CASES = [
-    (chart, shape, THEMES[(row + column) % 2], WIDTHS[(row // 2 + column) % 2])
+    (chart, shape, THEMES[(row + column) % 2], WIDTHS[(row + column // 2) % 4])
     for (row, chart), (column, shape) in product(enumerate(CHARTS), enumerate(SHAPES))
 ]
 page = pytest.fixture(opened, scope="module")
@@ -23,7 +23,7 @@ page = pytest.fixture(opened, scope="module")
 
 @pytest.mark.parametrize(("chart", "shape", "theme", "width"), CASES)
 def test_nothing_is_wrong_with_the_picture(page: Page, chart: str, shape: str, theme: str, width: int) -> None:
-    draw(page, figure_of(chart, shape, theme), width)
+    draw(page, figure_of(chart, shape, theme, width), width)
     assert faults(page) == []
 
 

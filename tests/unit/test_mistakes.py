@@ -107,7 +107,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a number of keys as text": (lambda: RUN.lanes(most="5"), "Run.lanes takes a whole number as most; got str '5'"),
     "True as a width": (
         lambda: RUN.lanes(width=True),
-        "a chart needs room for its labels; got True; 600 pixels or more",
+        "a chart needs room for its labels; got True; 360 pixels or more",
     ),
     "an offset as text": (lambda: RUN.explain(offset="5"), "Run.explain takes a whole number as offset; got str '5'"),
     "an offset with a fraction": (lambda: RUN.explain(offset=2.5), "takes a whole number as offset; got float 2.5"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,11 +11,11 @@ import pyarrow as pa
 from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
-from sessionkit.errors import shorten
 from sessionkit.views.comparison.groups import CHANGES, SAME, Groups, ranks_as_text
-from sessionkit.views.drawing.measured_text import key_label, text_width
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, checked_width, empty_figure
+from sessionkit.views.drawing.measured_text import key_labels, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import Bar, dress_plain, event_time_axis, span_bars
+from sessionkit.views.drawing.simple_frame import Bar, dress_plain, event_time_axis, plain_heading, span_bars
 
 if TYPE_CHECKING:
     from sessionkit.views.comparison.comparison import Comparison
@@ -34,9 +34,12 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     mine = np.isin(windows.key, codes)
     low_ms, high_ms = _whole_windows(windows, mine, span)
     shown = mine & (windows.start_ms <= high_ms) & (windows.end_ms >= low_ms)
+    if not shown.any():
+        return empty_figure(colours, plain_heading("Nothing changes", comparison.words()))
     keys = comparison.before._outcome.keys.take(pa.array(codes)).to_pylist()
-    bars = _told(comparison._groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
-    lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
+    names = key_labels(keys, 24 if checked_width() >= LEAST_WIDTH else 12)
+    bars = _told(comparison._groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), names, strict=True)))
+    lanes = [_lane(name, side) for name in reversed(names) for side in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
     notes = comparison.words()
@@ -92,13 +95,13 @@ def _windows(groups: Groups) -> _Windows:
     return _Windows(group, number[order], groups.key[group], start_ms[order], end_ms[order], groups.what[group] != SAME)
 
 
-def _told(groups: Groups, windows: _Windows, shown: Rows, keys: dict[int, Any]) -> dict[str, list[Bar]]:
+def _told(groups: Groups, windows: _Windows, shown: Rows, names: dict[int, str]) -> dict[str, list[Bar]]:
     bars: dict[str, list[Bar]] = {}
     columns = (windows.group, windows.side, windows.key, windows.start_ms, windows.end_ms)
     for group, side, key, start, end in zip(*(column[shown].tolist() for column in columns), strict=True):
         what, many = CHANGES[groups.what[group]], (groups.before.counts[group], groups.after.counts[group])
         said = f"{what}: {show_duration(end - start)}, {many[0]} before, {many[1]} after"
-        bars.setdefault(what, []).append((_lane(keys[key], ("before", "after")[side]), start, end, said))
+        bars.setdefault(what, []).append((_lane(names[key], ("before", "after")[side]), start, end, said))
     return bars
 
 
@@ -137,5 +140,5 @@ def _keys(comparison: Comparison, windows: _Windows, span: tuple[int, int], most
     return by_count[:most], bool(changing > np.count_nonzero(within)) or len(chosen) > most
 
 
-def _lane(key: Any, side: str) -> str:
-    return f"{key_label(shorten(key, 24), 24)} · {side}"
+def _lane(name: str, side: str) -> str:
+    return f"{name} · {side}"

@@ -16,10 +16,9 @@ import numpy.typing as npt
 from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_label
-from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_width
-from sessionkit.views.drawing.palettes import Figure, Palette
+from sessionkit.views.drawing.palettes import Figure, Palette, enough_width, options
 from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import short_reason
 from sessionkit.windows.contract import SessionKind
@@ -27,7 +26,7 @@ from sessionkit.windows.contract import SessionKind
 Numbers = Sequence[int] | Longs
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
-# A picture that is laid out for the least width is drawn as wide as the room that it is given.
+# A picture that is laid out for this width is drawn as wide as the room that it is given.
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 600, 1120, 2400
 FLUID_WIDTHS = (LEAST_WIDTH, 740, 900, USUAL_WIDTH, 1400, 1800, MOST_WIDTH)
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
@@ -39,12 +38,9 @@ _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
-def checked_width(width: int | None) -> int:
-    """The width of a picture, in pixels, if words fit into it; without one, it is laid out for the least."""
-    width = LEAST_WIDTH if width is None else width
-    if width < LEAST_WIDTH:
-        raise InvalidArgument(problem("a chart needs room for its labels", width, f"{LEAST_WIDTH} pixels or more"))
-    return width
+def checked_width(width: int | None = None) -> int:
+    """The width of a picture, in pixels; without one that of `sk.options.width`, or one that fits any room from 600."""
+    return enough_width(width) if width is not None else options.width or LEAST_WIDTH
 
 
 def usual_width(width: int) -> int:
@@ -145,9 +141,9 @@ def figure_json(figure: Figure) -> str:
     return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
 
 
-def empty_figure(colours: Palette, heading: Heading, width: int) -> Figure:
+def empty_figure(colours: Palette, heading: Heading, width: int | None = None) -> Figure:
     """A heading, with nothing below it."""
-    frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
+    frame = Frame(checked_width(width), heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
     layout = dressed(colours, frame, heading, Legend())
     for axis in ("xaxis", "yaxis"):
         layout[axis]["visible"] = False
@@ -202,12 +198,12 @@ def timed_figure(
     """The figure of traces over event time, with a line where clocks are changed; title and legend of a bare one stand
     beside it."""
     span, look = frame.x_range_ms, dressed(colours, frame, heading, shown_names(drawn))
-    look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span)}
+    look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span, frame.plot_width)}
     look["yaxis"] |= layout.pop("yaxis")
     if is_bare:
         del look["title"]
         look["showlegend"] = False
-    changes = change_of_clocks(axis, *span, colours)
+    changes = change_of_clocks(axis, *span, frame.plot_width, colours)
     return figure_of([*drawn, *changes.lines], changes.added_to(look | layout))
 
 

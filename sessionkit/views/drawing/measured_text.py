@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from sessionkit.base.text import escape_label
+from sessionkit.errors import shorten
 from sessionkit.views.drawing.palettes import Palette
 
 SIZE, PAD, BOLD = 12, 3, 1.1
@@ -17,6 +19,7 @@ _LINE_HEIGHT = 1.35
 _HEAD, _LINE = 60, 20  # pixels: a heading of one line, and each further one
 _MARGIN = 40
 _BREAK = re.compile(r"(?<!\d) | (?!(?:ms|s|min|h|d)\b)")  # not between a number and its unit
+_LETTER = re.compile(r"&[^;]+;|.")
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
 _EMS = {
@@ -30,9 +33,29 @@ _EMS = {
 _EM = {character: width for width, characters in _EMS.items() for character in characters}
 
 
-def key_label(key: object, length: int) -> str:
-    """A key beside its lane; an empty text is one, too."""
-    return escape_label(key, length) if key != "" else "(empty)"
+def key_labels(keys: Sequence[object], length: int) -> list[str]:
+    """Keys beside their lanes; an empty text is one, too. What would read alike is cut where it is not the same."""
+    cut = [shorten(key, length) if key != "" else "(empty)" for key in keys]
+    if len(set(cut)) < len(set(map(str, keys))):
+        texts = [shorten(key, 1_000) if key != "" else "(empty)" for key in keys]
+        whole = [text for text in texts if len(text) > length]
+        same = _shared(whole), _shared([text[::-1] for text in whole])
+        cut = [text if len(text) <= length else _around(text, *same, length) for text in texts]
+    return [escape_label(text, 2 * length) for text in cut]
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """With how many letters that are the same these texts begin."""
+    first, last = min(texts), max(texts)
+    return next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
+
+
+def _around(text: str, before: int, after: int, length: int) -> str:
+    """So many letters of a text, around what is not the same as in other texts."""
+    own = len(text) - before - after
+    start = min(max(before - max(length - own - 2, 0) // 2, 0), max(len(text) - length + 1, 0))
+    end = start + length - 2 + (start == 0)
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 @lru_cache(4096)
@@ -59,13 +82,23 @@ def flow(notes: Sequence[str], width: float, size: float = 13) -> list[str]:
             rows[-1] = joined
             continue
         rows.append("")
-        for word in _BREAK.split(note):
+        for word in chain.from_iterable(_pieces(each, width, size) for each in _BREAK.split(note)):
             longer = f"{rows[-1]} {word}".strip()
             if text_width(longer, size) > width and rows[-1]:
                 rows.append(word)
             else:
                 rows[-1] = longer
     return rows
+
+
+def _pieces(word: str, width: float, size: float) -> list[str]:
+    """A word, in pieces where it is wider than a line."""
+    pieces = [""]
+    for letter in _LETTER.findall(word) if text_width(word, size) > width else [word]:
+        if text_width(pieces[-1] + letter, size) > width:
+            pieces.append("")
+        pieces[-1] += letter
+    return pieces
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.base.progress import calls
 from sessionkit.base.text import one_of
+from sessionkit.errors import InvalidArgument, problem
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -18,6 +19,14 @@ else:
 
 Theme = Literal["light", "dark"]
 THEMES = ("light", "dark")
+NARROWEST = 360  # pixels
+
+
+def enough_width(width: int) -> int:
+    """The width of a picture, in pixels, if words fit into it."""
+    if width is True or width < NARROWEST:
+        raise InvalidArgument(problem("a chart needs room for its labels", width, f"{NARROWEST} pixels or more"))
+    return width
 
 
 class Options:
@@ -33,10 +42,11 @@ class Options:
         True
     """
 
-    __slots__ = ("_theme",)
+    __slots__ = ("_theme", "_width")
 
     def __init__(self) -> None:
         self._theme: Theme = "light"
+        self._width: int | None = None
 
     @property
     def theme(self) -> Theme:
@@ -53,6 +63,23 @@ class Options:
         self._theme = theme
 
     @property
+    def width(self) -> int | None:
+        """The width, in pixels, of figures that are drawn without `width=`: 375 for a phone, 1600 for a wide screen.
+
+        With None, the default, they are as wide as the room that they are given, if that is 600 pixels or more.
+
+        Raises:
+            InvalidArgument: it is set to less than 360, or to something else.
+        """
+        return self._width
+
+    @width.setter
+    def width(self, width: int | None) -> None:
+        if not isinstance(width, int | None):
+            raise InvalidArgument(problem("sk.options.width must be a number of pixels", repr(width), "375, or None"))
+        self._width = width if width is None else enough_width(width)
+
+    @property
     def progress(self) -> bool:
         """Whether calls that take longer than two seconds show how far they are, in notebooks and terminals.
 
@@ -67,7 +94,7 @@ class Options:
         calls.is_on = progress
 
     def __repr__(self) -> str:
-        return f"Options: theme={self._theme!r}, progress={self.progress}"
+        return f"Options: theme={self._theme!r}, width={self._width}, progress={self.progress}"
 
 
 options = Options()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_label
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dressed
-from sessionkit.views.drawing.measured_text import Heading
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, checked_width, dressed
+from sessionkit.views.drawing.measured_text import Heading, flow, text_width
 from sessionkit.views.drawing.palettes import Palette
-from sessionkit.views.drawing.time_axis import LAST_DATE_MS, TimeAxis, change_of_clocks
+from sessionkit.views.drawing.time_axis import DATES, LAST_DATE_MS, TimeAxis, change_of_clocks, most_dates
 
 
 def dress_plain(
@@ -29,17 +29,24 @@ def dress_plain(
     """Title (escaped already), sentences below it (not yet), a plot of this height, a legend, and room `below` it."""
     names = [trace.name for trace in figure.data if trace.showlegend is not False]
     legend = Legend(names if len(figure.data) > 1 else ())
-    bottom = (legend.height(LEAST_WIDTH - left - 26) if legend.names else 64) + below
+    width = checked_width()
+    bottom = (legend.height(width - left - 26) if legend.names else 64) + below
     heading = plain_heading(title, said)
-    frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
+    frame = Frame(width, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
     look = dressed(colours, frame, heading, legend)
     figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
     figure.update_layout(look, showlegend=bool(legend.names))
 
 
+def plot_width(figure: go.Figure) -> int:
+    """Pixels of the plot of a figure that is dressed, at least."""
+    layout = figure.layout
+    return int((layout.width or checked_width()) - layout.margin.l - layout.margin.r)
+
+
 def plain_heading(title: str, said: Sequence[str]) -> Heading:
     """What `dress_plain` writes above the plot."""
-    return Heading.of(title, [], [escape_label(line, 400) for line in said], LEAST_WIDTH)
+    return Heading.of(title, [], [escape_label(line, 400) for line in said], checked_width())
 
 
 def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:
@@ -50,11 +57,13 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     """
     is_date = SHORT_HISTORY_MS < newest_ms <= LAST_DATE_MS
     unit = escape_label(timezone) if is_date else "ms"
-    figure.update_xaxes(title=axis_title(f"{title}, {unit}", colours), type="date" if is_date else "linear")
+    room = plot_width(figure)
+    kind = {**DATES, "nticks": most_dates(room)} if is_date else {"type": "linear"}
+    figure.update_xaxes(title=axis_title(f"{title}, {unit}", colours), **kind)
     names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
     places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
     lengths = [place + trace.x for trace, place in zip(figure.data, places, strict=True) if trace.orientation == "h"]
-    found = np.concatenate([*places, *lengths, figure.layout.xaxis.range or ()])
+    found = np.concatenate([*places, *lengths]) if figure.layout.xaxis.range is None else figure.layout.xaxis.range
     if not is_date or not len(found):
         return
     low, high = int(np.nanmin(found)), int(np.nanmax(found))
@@ -66,11 +75,12 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
             note.x += axis.shift_ms
     if figure.layout.xaxis.range is not None:
         figure.layout.xaxis.range = axis.at(figure.layout.xaxis.range)
-    changes = change_of_clocks(axis, low, high, colours)
+    changes = change_of_clocks(axis, low, high, room, colours)
     figure.add_traces(changes.lines)
     figure.update_layout(changes.layout)
 
 
+ROW_LEFT, ROW_LETTERS = 26, 100  # beside the plot and in it, where sentences stand over what is drawn
 SAID = "%{customdata}<extra></extra>"  # what a mark says on hover
 
 
@@ -111,11 +121,12 @@ def add_note(figure: go.Figure, x: Any, y: float, text: str, colour: str, side: 
     figure.add_annotation(x=x, y=y, text=text, showarrow=False, xanchor=side, xshift=shift, font=font, **place)
 
 
-def add_row_text(figure: go.Figure, y: float, words: str, colours: Palette, letters: int) -> None:
-    """A sentence (not escaped yet) at the left edge of the plot."""
+def add_row_text(figure: go.Figure, y: float, words: str, colours: Palette) -> None:
+    """A sentence (not escaped yet) at the left edge of the plot, in as many lines as it needs."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "middle", "align": "left", "showarrow": False}
     look = {"font": {"size": 12, "color": colours.ink}, "bgcolor": colours.background, "borderpad": 1}
-    figure.add_annotation(y=y, text=escape_label(words, letters), **place, **look)
+    text = "<br>".join(flow([escape_label(words, ROW_LETTERS)], checked_width() - 2 * ROW_LEFT, 12))
+    figure.add_annotation(y=y, text=text, **place, **look)
 
 
 def row_of_buttons(
@@ -134,9 +145,32 @@ def row_of_buttons(
         {"label": pressed[shown][place], "method": "update", "args": [data, layout | _labels(pressed[name]), traces]}
         for place, (name, (data, layout, traces)) in enumerate(views.items())
     ]
-    place = {"x": 0 if side == "left" else 1, "xanchor": side, "y": y, "yanchor": "top", "direction": "right"}
+    direction = "right" if is_one_row(views) else "down"
+    place = {"x": 0 if side == "left" else 1, "xanchor": side, "y": y, "yanchor": "top", "direction": direction}
     look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
     return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
+
+
+def coloured(view: dict[str, Any], y: float, colours: Palette) -> dict[str, Any]:
+    """What a button changes in a heat map, for its first picture: with what each colour means, at this height."""
+    words = {"size": 12, "color": colours.mute}
+    place = {"x": 0, "xanchor": "left", "xpad": 0, "y": y, "yanchor": "top", "ypad": 0}
+    ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
+    title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
+    look = {
+        "orientation": "h",
+        "len": 0.42 if checked_width() >= LEAST_WIDTH else 1,
+        "thickness": 10,
+        "outlinewidth": 0,
+        "tickfont": words,
+    }
+    values = {name: value for name, value in view.items() if not name.startswith("colorbar")}
+    return {**values, "colorbar": {**place, **look, "title": title, **ticks}}
+
+
+def is_one_row(names: Iterable[str]) -> bool:
+    """Whether buttons of these names stand beside each other."""
+    return sum(text_width(f"○ {name}", 12) + 28 for name in names) < checked_width() - 110
 
 
 def _labels(labels: list[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, ClockChanges, clock_changes, show_time
 from sessionkit.base.text import escape_label
 from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.words import clock as spoken_clock
 from sessionkit.views.words import zone_named
@@ -43,23 +44,30 @@ def takes_logarithm(lengths_ms: Longs) -> bool:
     return high >= 2 * low and (most - low) * SHORT_PART < high - low
 
 
-def lengths_axis(low_ms: float, high_ms: float, *, logarithmic: bool = False) -> dict[str, Any]:
-    """Settings of an axis from one length (above 0 where it is logarithmic) to another, with places in milliseconds."""
-    ticks = _far_apart(low_ms, high_ms) if logarithmic else _evenly(low_ms, high_ms)
+def lengths_axis(low_ms: float, high_ms: float, *, logarithmic: bool = False, room: int = 0) -> dict[str, Any]:
+    """Settings of an axis from one length (above 0 where it is logarithmic) to another, with places in milliseconds.
+
+    Its ticks fit into the pixels of `room`, if these are known.
+    """
+    place = _far_apart if logarithmic else _evenly
+    ticks = place(low_ms, high_ms, MOST_TICKS)
+    for most in range(MOST_TICKS, 1, -1):
+        if room and max(text_width(show_duration(ms), 13) for ms in ticks) > room / (len(ticks) + 0.5) - 6:
+            ticks = place(low_ms, high_ms, most) or ticks
     ends = [math.log10(low_ms), math.log10(high_ms)] if logarithmic else [low_ms, high_ms]
     named = {"tickmode": "array", "tickvals": ticks, "ticktext": [show_duration(ms) for ms in ticks]}
     return {"type": "log" if logarithmic else "linear", "range": ends, **named}
 
 
-def _evenly(low_ms: float, high_ms: float) -> list[int]:
+def _evenly(low_ms: float, high_ms: float, most: int) -> list[int]:
     span = max(high_ms - low_ms, 1)
-    step = next((step for step in ROUND_MS if span / step <= MOST_TICKS), 0)
-    step = step or math.ceil(span / MOST_TICKS / (10 * 365 * DAY)) * 10 * 365 * DAY
+    step = next((step for step in ROUND_MS if span / step <= most), 0)
+    step = step or math.ceil(span / most / (10 * 365 * DAY)) * 10 * 365 * DAY
     return list(range(math.ceil(max(low_ms, 0) / step) * step, math.floor(high_ms) + 1, step))
 
 
-def _far_apart(low_ms: float, high_ms: float) -> list[int]:
-    least = (math.log10(high_ms) - math.log10(low_ms)) / MOST_TICKS
+def _far_apart(low_ms: float, high_ms: float, most: int) -> list[int]:
+    least = (math.log10(high_ms) - math.log10(low_ms)) / most
     found: list[int] = []
     for ms in (*ROUND_MS, *(10**power * ROUND_MS[-1] for power in range(1, 8))):
         if low_ms <= ms <= high_ms and (not found or math.log10(ms / found[-1]) >= least):
@@ -82,13 +90,18 @@ _ELAPSED = (
 )
 _STEPS = (*(each for each in ROUND_MS if each < DAY), *(days * DAY for days in (1, 2, 7, 14)))
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
-_MOST_TICKS = 6  # with their offsets, in a picture of the least width
+_MOST_TICKS, _TICK_ROOM, _OFFSET_ROOM = 6, 80, 88  # ticks, and pixels of one, without or with its offset
+_NARROW = 400  # pixels: a plot in which ticks take more room than is usual
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
 # times of day, with the date below the first and where it changes; plotly's own form is wider than a tick
 _CLOCKS = ((None, 999, "%H:%M:%S.%L"), (1_000, MINUTE - 1, "%H:%M:%S"), (MINUTE, DAY - 1, "%H:%M"))
-_STOPS = [{"dtickrange": [low, high], "value": f"{form}\n%Y-%m-%d"} for low, high, form in _CLOCKS]
-_MOST_NAMES = 4  # of lines
+_STOPS = [
+    *({"dtickrange": [low, high], "value": f"{form}\n%Y-%m-%d"} for low, high, form in _CLOCKS),
+    {"dtickrange": ["M1", "M11"], "value": "%b\n%Y"},
+]
+DATES = {"type": "date", "tickangle": 0, "tickformatstops": _STOPS}
+_MOST_NAMES, _NAME_PIXELS = 4, 116  # of lines
 _TIME = re.compile(r"(\d\d:\d\d)(:\d\d)(\.\d+)?([+-].+)?")
 
 
@@ -122,12 +135,18 @@ class TimeAxis:
             place = (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
         return round(place * self.unit_ms) - self.shift_ms
 
-    def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
-        """Settings of the x axis that shows this span and nothing beyond it."""
+    def options(self, low_ms: int, high_ms: int, room: int) -> dict[str, Any]:
+        """Settings of the x axis that shows this span and nothing beyond it, in so many pixels."""
         low, high = self.at([low_ms, high_ms])
-        kind = {"type": "date", "tickangle": 0, "tickformatstops": _STOPS} if self.is_date else {"type": "linear"}
-        few = {"nticks": _MOST_TICKS} if self.is_date and high_ms - low_ms < MOST_TICKS * SECOND else {}
+        kind = DATES if self.is_date else {"type": "linear"}
+        is_short, most = self.is_date and high_ms - low_ms < MOST_TICKS * SECOND, most_dates(room)
+        few = {"nticks": most} if is_short or most < _MOST_TICKS else {}
         return {**kind, **few, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
+
+
+def most_dates(room: int) -> int:
+    """How many ticks with dates fit into so many pixels."""
+    return min(max(room // _TICK_ROOM, 2), _MOST_TICKS)
 
 
 def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
@@ -192,31 +211,38 @@ class Changes(NamedTuple):
         return {**layout, **{name: {**layout.get(name, {}), **part} for name, part in self.layout.items()}}
 
 
-def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, colours: Palette) -> Changes:
+def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, room: int, colours: Palette) -> Changes:
     """Lines and ticks of a picture of a span in which clocks are changed; nothing where they are not.
 
     plotly knows no zones. So ticks are ours; zoomed in, its own show above them, which name the offset they are in.
     """
     pieces = [] if axis.clock is None else axis.clock.pieces(low_ms, high_ms)
-    if axis.clock is None or len(pieces) < 2:
+    is_narrow = room < _NARROW
+    if axis.clock is None or (len(pieces) < 2 and not is_narrow):
         return Changes([], {})
-    shift, least = axis.shift_ms, (high_ms - low_ms) / _MOST_TICKS
+    shift, most = axis.shift_ms, max(min(room // _TICK_ROOM, _MOST_TICKS), 2)
+    least = (high_ms - low_ms) / most
+    closest = (high_ms - low_ms) * _OFFSET_ROOM / room if is_narrow else _CLOSEST * least
+    found = (clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, many * most) for many in (1, 2, 4))
+    named = [_named(each, closest, axis.timezone) for each in found]
+    ticks = next((each for each in named if len(each) > 1), named[0])
+    own = {"tickmode": "array", "tickvals": [ms + shift for ms, _ in ticks], "ticktext": [text for _, text in ticks]}
+    if len(pieces) < 2:
+        return Changes([], {"xaxis": own})  # plotly's own are too many, or none
     x, y, names, sides = [], [], [], []
     for (_, _, before), (at, _, after) in pairwise(pieces):
         x += [at + shift, at + shift, None]
         y += [1, 0, None]
         how = f"clocks {'back' if after < before else 'forward'} {show_duration(abs(after - before))}"
         names += [f" {how} " if len(pieces) <= _MOST_NAMES else "", "", ""]
-        sides += [f"top {'left' if at - low_ms > 0.75 * (high_ms - low_ms) else 'right'}"] * 3
+        sides += [f"top {'left' if at - low_ms > (1 - _NAME_PIXELS / room) * (high_ms - low_ms) else 'right'}"] * 3
     place = {"type": "scatter", "x": x, "y": y, "xaxis": "x2", "yaxis": "y2", "mode": "lines+text", "text": names}
     words = {"textposition": sides, "textfont": {"size": 11, "color": colours.mute}, "hoverinfo": "skip"}
     look = {"line": {"width": 1, "color": colours.mute}, "showlegend": False, "cliponaxis": False}
     line = {"name": "change of clocks", **place, **words, **look}
-    ticks = _named(clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, _MOST_TICKS), least, axis.timezone)
     ahead = f"UTC{'-' if shift < 0 else '+'}{abs(shift) // HOUR:02}:{abs(shift) % HOUR // MINUTE:02}"
-    stops = [{"dtickrange": [least / 2, None], "value": " "}]
+    stops = [{"dtickrange": [least / (8 if is_narrow else 2), None], "value": " "}]
     stops += [{"dtickrange": [step, None], "value": f"{form} {ahead}"} for step, form in _ZOOMED]
-    own = {"tickmode": "array", "tickvals": [ms + shift for ms, _ in ticks], "ticktext": [text for _, text in ticks]}
     zoomed = {"overlaying": "x", "matches": "x", "type": "date", "showgrid": False, "zeroline": False, "ticks": ""}
     zoomed |= {"tickformatstops": stops, "tickmode": "auto", "nticks": _MOST_TICKS, "ticklabelposition": "inside"}
     zoomed["tickfont"] = {"size": 11, "color": colours.mute}
@@ -224,12 +250,12 @@ def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, colours: Palette
     return Changes([line], {"xaxis": own, "xaxis2": zoomed, "yaxis2": hidden})
 
 
-def _named(ticks: list[tuple[int, str]], least: float, timezone: str) -> list[tuple[int, str]]:
+def _named(ticks: list[tuple[int, str]], closest: float, timezone: str) -> list[tuple[int, str]]:
     """Ticks of which none covers another, with the date below the first and where it changes."""
     found: list[tuple[int, str]] = []
     last = ""
     for ms, text in ticks:
-        if found and ms - found[-1][0] < _CLOSEST * least:
+        if found and ms - found[-1][0] < closest:
             continue
         date = show_time(ms, timezone)[:10]
         found.append((ms, f"{text}<br>{date}" if ":" in text and date != last else text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,24 @@ import plotly.graph_objects as go
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.text import escape_label, percent, plural
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
+from sessionkit.views.drawing.grammar import axis_title, empty_figure
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import SAID, dots, dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.simple_frame import (
+    SAID,
+    coloured,
+    dots,
+    dress_plain,
+    plain_heading,
+    plot_width,
+    row_of_buttons,
+)
 from sessionkit.views.drawing.time_axis import takes_logarithm
 from sessionkit.views.drop_calendar.cells import Calendar
 from sessionkit.views.loops import decades
 
 TITLES = {"dropped": "When records were dropped", "missed a window": "When records missed a window"}
 MOST_HEIGHT, ROW_HEIGHT, LEAST_HEIGHT = 384, 30, 150
-LEAST_COLUMNS = 10  # of the room: few cells are not drawn as wide bars
+CELL_WIDTH, TICK_WIDTH = 46, 40  # pixels: of a cell at most, as few are not drawn as wide bars; and of a tick
 BELOW, SCALE_AT = 68, -66  # pixels below the plot
 LIGHT_SCALE = [[0.0, "#DE7B6F"], [0.5, "#B3261E"], [1.0, "#4F0905"]]
 DARK_SCALE = [[0.0, "#A8452E"], [0.5, "#F2542D"], [1.0, "#FFE1D6"]]
@@ -32,7 +41,7 @@ def drop_calendar_figure(
     """A cell for each hour or day, coloured by the records of it that were dropped, or did what `verb` says."""
     colours = palette(theme)
     if cells is None:
-        return empty_figure(colours, plain_heading(TITLES[verb], words), LEAST_WIDTH)
+        return empty_figure(colours, plain_heading(TITLES[verb], words))
     records, dropped = counts
     count, said = cells.column_count, [*words, *_legend(cells, records, dropped, verb)]
     hover = _grid(cells, np.array(_hovers(cells, records, dropped, verb), object), None)
@@ -43,9 +52,7 @@ def drop_calendar_figure(
     views = [_by_count(cells, dropped, verb), _by_share(cells, records, dropped, verb)]
     scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
     height = min(max(ROW_HEIGHT * cells.row_count, LEAST_HEIGHT), MOST_HEIGHT)
-    values = {name: value for name, value in views[0].items() if not name.startswith("colorbar")}
-    beside = {"colorscale": scale, "colorbar": _scale(views[0], height, colours)}
-    heat = go.Heatmap(**values, **beside, name=verb, **look)
+    heat = go.Heatmap(**coloured(views[0], SCALE_AT / height, colours), colorscale=scale, name=verb, **look)
     figure = go.Figure([none, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
     dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
     _axes(figure, cells, count, colours)
@@ -109,15 +116,6 @@ def _by_share(cells: Calendar, records: Longs, dropped: Longs, verb: str) -> dic
     }
 
 
-def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any]:
-    words = {"size": 12, "color": colours.mute}
-    place = {"x": 0, "xanchor": "left", "xpad": 0, "y": SCALE_AT / height, "yanchor": "top", "ypad": 0}
-    ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
-    title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
-    look = {"orientation": "h", "len": 0.42, "thickness": 10, "outlinewidth": 0, "tickfont": words}
-    return {**place, **look, "title": title, **ticks}
-
-
 def _legend(cells: Calendar, records: Longs, dropped: Longs, verb: str) -> list[str]:
     """What the cells without a colour are."""
     said = []
@@ -141,13 +139,17 @@ def _skipped(cells: Calendar, colours: Palette) -> list[go.Scatter]:
 
 def _axes(figure: go.Figure, cells: Calendar, count: int, colours: Palette) -> None:
     title = ", ".join(filter(None, (cells.column_title, escape_label(cells.timezone))))
-    across, down = zip(*cells.column_ticks, strict=True), zip(*cells.row_ticks, strict=True)
-    for update, ticks, named, shown in (
-        (figure.update_xaxes, across, title, [-0.5, max(count, LEAST_COLUMNS) - 0.5]),
+    shown, ticks = [-0.5, max(count, plot_width(figure) // CELL_WIDTH) - 0.5], cells.column_ticks
+    apart = TICK_WIDTH * (shown[1] - shown[0]) / plot_width(figure)
+    while len(ticks) > 2 and min(b[0] - a[0] for a, b in pairwise(ticks[1:])) < apart:
+        ticks = ticks[::2]
+    across, down = zip(*ticks, strict=True), zip(*cells.row_ticks, strict=True)
+    for update, ticks_of, named, span in (
+        (figure.update_xaxes, across, title, shown),
         (figure.update_yaxes, down, cells.row_title, [cells.row_count - 0.5, -0.5]),
     ):
-        places, names = ticks
+        places, names = ticks_of
         update(
-            title=axis_title(named, colours), range=shown, tickmode="array", tickvals=places, ticktext=names,
-            showgrid=False, tickangle=0, minallowed=min(shown), maxallowed=max(shown),
+            title=axis_title(named, colours), range=span, tickmode="array", tickvals=places, ticktext=names,
+            showgrid=False, tickangle=0, minallowed=min(span), maxallowed=max(span),
         )  # fmt: skip

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Column, Longs, joined, repeated, taken
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.base.text import escape_html, html_block, key_name, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
@@ -173,7 +173,7 @@ class Emissions(Pictured, Generic[Frame]):
     def _closes(self, lane: int, at: Callable[[int], str]) -> str:
         """ "after 10:07, 5 min from now" where the end belongs to the window, else "at 10:07, …"."""
         word, moment, wait_ms = self._closing(lane)
-        return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
+        return f"{word} {at(moment)}, {f'{about(wait_ms)} from now' if wait_ms else 'which is now'}"
 
     def __repr__(self) -> str:
         zone = in_zone(self.trace) if "pending" in self._what else []  # nothing else names a time

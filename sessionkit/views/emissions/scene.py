@@ -14,7 +14,7 @@ from sessionkit.base.durations import HOUR, MINUTE, about
 from sessionkit.base.moments import cut_time
 from sessionkit.base.text import escape_label, one_of, plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend
+from sessionkit.views.drawing.grammar import Frame, Legend, checked_width
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, time_axis
@@ -31,7 +31,7 @@ MOST_MARKS = 120  # over stream time, of a picture that was not told how many wi
 _PRECISE_TO = ((2 * HOUR, len("2025-01-13 05:14")), (2 * MINUTE, len("2025-01-13 05:14:31")))
 FAR = 3  # what closes later than so many times the shown span after now is drawn at the edge
 COLUMN = 1_000  # a column of arrivals, in the units of its axis
-_AFTER = "after this record (its offset; below it stream time): a column for each that sent or closed something"
+_AFTER = "after this record (its offset; below it stream time)"
 COLUMNS = TimeAxis(COLUMN, False, _AFTER, str)
 LANE, LANE_WITH_SPANS, LEAST_HEIGHT = 44, 56, 132
 BODY = 0.3  # half the height of a window's span
@@ -209,7 +209,7 @@ class EmissionScene:
         height = max((LANE if self.is_by_arrival else LANE_WITH_SPANS) * len(self.lanes), LEAST_HEIGHT)
         lines = [line for text in self.waits.values() for line in text.split("<br>")]
         right = RIGHT + int(max((text_width(line, SMALL) for line in lines), default=0))
-        return Frame(LEAST_WIDTH, height, int(left), right, 0, 0, self.x_range_ms, (-0.7, len(self.lanes) - 0.3))
+        return Frame(checked_width(), height, int(left), right, 0, 0, self.x_range_ms, (-0.7, len(self.lanes) - 0.3))
 
     def frame_with(self, heading: Heading, legend: Legend) -> Frame:
         top, bottom = heading.height + 14, legend.height(self.frame.plot_width) + 14
@@ -218,7 +218,7 @@ class EmissionScene:
     @cached_property
     def heading(self) -> Heading:
         notes = [escape_label(line, 400) for line in self._said()]
-        return Heading.of(escape_label(self.emissions._title, 160), [], notes, LEAST_WIDTH)
+        return Heading.of(escape_label(self.emissions._title, 160), [], notes, checked_width())
 
     def _said(self) -> list[str]:
         found = self.emissions

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.base.durations import lacked, show_duration
+from sessionkit.base.durations import about, lacked
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, counts_axis, empty_figure
+from sessionkit.views.drawing.grammar import axis_title, counts_axis, empty_figure
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.drawing.simple_frame import (
+    ROW_LEFT,
     add_row_text,
     curve,
     dots,
@@ -30,7 +31,7 @@ from sessionkit.windows.contract import WindowKind
 if TYPE_CHECKING:
     from sessionkit.views.explain.clock import Clock
 
-ROW, LETTERS = 58, 88
+ROW = 58
 MARK, HALF = -0.2, 0.24  # of a row: where its marks are, and how far upright lines reach from there; words are above
 RECORD, CLOSE, STREAM, MOVER = range(4)  # rows, from below
 MOST = 8  # bars of a clock
@@ -59,7 +60,7 @@ def chain_figure(trace: Trace, windows: WindowKind, index: int, *, theme: Theme 
     said.append(f"Stream time: {at(stream_ms)}")
     before_ms = int(trace.stream_time_before_ms[mover]) if mover >= 0 and batch.chosen_from is None else -1
     if before_ms >= 0:  # of some keys it is not known: records of others may have moved it before
-        said[STREAM] += f", moved on by {show_duration(stream_ms - before_ms)}"
+        said[STREAM] += f", moved on by {about(stream_ms - before_ms)}"
         drawn.append(_line(STREAM, before_ms, stream_ms, 7, colours.stream))
     drawn += [_line(row, stream_ms, stream_ms, 2, colours.stream, HALF) for row in (RECORD, CLOSE, STREAM, MOVER)]
     by = shorten(record_name(trace, mover), 40) if mover >= 0 else "An earlier run"
@@ -72,18 +73,18 @@ def chain_figure(trace: Trace, windows: WindowKind, index: int, *, theme: Theme 
         drawn.append(dots([at_ms], [row + MARK], "", {"symbol": symbol, "size": 12, "color": colour}, [hover]))
     figure = go.Figure(drawn).update_traces(showlegend=False)
     for row, words in enumerate(said):
-        add_row_text(figure, row + 0.25, words, colours, LETTERS)
+        add_row_text(figure, row + 0.25, words, colours)
     became, notes = "missed a window" if trace.accepted[index] else "was dropped", []
     if is_late and batch.chosen_from is None:
         met = (batch.partition == batch.partition[index]) & (trace.stream_time_ms == stream_ms)
         many = plural(int((trace.late_for_some & met).sum()), "record")
         notes = [f"{many} came too late for this stream time; run.clock() ranks what moved it."]
     title = f"Why {escape_label(lower_first(record_name(trace, index)), 60)} {became if is_late else 'was kept'}"
-    dress_plain(figure, colours, title, notes, 4 * ROW, left=26)
+    dress_plain(figure, colours, title, notes, 4 * ROW, left=ROW_LEFT)
     figure.update_yaxes(visible=False, range=[-0.55, 3.55])
     shown = [ms for each in figure.data for ms in each.x]
     pad = max((max(shown) - min(shown)) // 25, 1)
-    figure.update_xaxes(range=[min(shown) - pad, max(shown) + pad], tickangle=0, nticks=6)
+    figure.update_xaxes(range=[min(shown) - pad, max(shown) + pad])
     event_time_axis(figure, "event time", int(trace.last_stream_time_ms.max()), batch.timezone, colours)
     return figure
 
@@ -98,7 +99,7 @@ def clock_figure(moved: Clock, *, theme: Theme | None) -> go.Figure:
     """A bar for each of those to which most records were lost, below a sentence on it."""
     colours, late, title = palette(theme), moved.late_count, "Who moved the clock"
     if not late:
-        return empty_figure(colours, plain_heading(title, moved.words()), LEAST_WIDTH)
+        return empty_figure(colours, plain_heading(title, moved.words()))
     lost = moved._movers["at_count"].tolist()
     ranks, notes = range(min(len(lost), MOST)), moved.words()
     said = ["<br>".join(escape_label(line, 120) for line in wrap(moved._mover_words(rank))) for rank in ranks]
@@ -107,11 +108,11 @@ def clock_figure(moved: Clock, *, theme: Theme | None) -> go.Figure:
     for rank, many in zip(ranks, lost, strict=False):
         name, *how = moved._mover(rank)
         words = f"{many:,} ({percent(many / late)}): {lower_first(shorten(name, 40))} {how[-1]}"
-        add_row_text(figure, 0.22 - rank, words, colours, LETTERS)
+        add_row_text(figure, 0.22 - rank, words, colours)
     notes.append("A record is lost to the one that had set the stream time of its partition when it came.")
     if len(lost) > MOST:
         notes.append(f"Shown are {MOST} of {len(lost):,}; table() has all.")
-    dress_plain(figure, colours, title, notes, len(ranks) * ROW, left=26)
+    dress_plain(figure, colours, title, notes, len(ranks) * ROW, left=ROW_LEFT)
     figure.update_yaxes(visible=False, range=[0.5 - len(ranks), 0.5])
     figure.update_xaxes(title=axis_title("records lost", colours), **counts_axis(lost[0]))
     return figure

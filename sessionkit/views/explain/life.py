@@ -9,7 +9,7 @@ import numpy as np
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, COPIED
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import about, show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.records.keys import code_of_key
@@ -157,7 +157,7 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
         moves = f"Records of its partition move stream time, and the rule for idle partitions ({rule})."
     return (
         f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
-        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} {moves}"
+        f"({_lag(windows)}), {about(closes_ms - now)} from now.{since} {moves}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, IDLE, LATE, OPENED
-from sessionkit.base.durations import grace_with, lacked, show_duration
+from sessionkit.base.durations import about, grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
@@ -91,7 +91,7 @@ def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Call
         return [*words, f"It arrived when stream time was {at(stream)}, so {line}.", *closed, kept]
     if code != OPENED and time < close:
         kept = "But it was kept, as it touches a session that was still open."
-        words.append(f"It was late, {show_duration(close - time)} behind the close line: {line}. {kept}")
+        words.append(f"It was late, {about(close - time)} behind the close line: {line}. {kept}")
     return words + _gone_near(trace, windows, index)
 
 
@@ -173,7 +173,7 @@ def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callabl
         )
     elif time < close_ms:
         kept = "its window was" if len(counted) == 1 else "its windows were"
-        line = f"{show_duration(close_ms - time)} behind the close line ({stream} − grace {grace})"
+        line = f"{about(close_ms - time)} behind the close line ({stream} − grace {grace})"
         words.append(f"It was late, {line}, but {kept} still open.")
     return words
 

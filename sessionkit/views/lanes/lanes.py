@@ -264,8 +264,11 @@ def draw_lanes(scene: Lanes) -> Figure:
         drawn = [*form.bars(scene, plot), graces(scene, plot)]
     frame = scene.frame(shown_names(drawn), heading)
     low, high = frame.y_range
-    names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
+    names = [f"<b>{name}</b>" for name in scene.names]
     ticks = {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
     yaxis = {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True, **ticks}
     is_bare = scene.height is not None
-    return timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis)
+    figure = timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis)
+    if scene.is_long:
+        figure.update_layout(xaxis_side="top", legend_y=1 - (heading.height - 8) / frame.height)
+    return figure

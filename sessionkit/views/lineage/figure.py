@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import MINUTE, show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.palettes import Theme, palette
@@ -26,7 +26,8 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
     """Bars at the height of their merges; a line from each to the session that it became a part of."""
     colours, nodes = palette(theme), lineage.nodes
     root = nodes[-1]
-    least = max((root.end_ms - root.start_ms) // LEAST_BAR, 1)
+    span_ms = root.end_ms - root.start_ms or MINUTE  # a single moment has room around it
+    least = max(span_ms // LEAST_BAR, 1)
     joins_x: list[int | None] = []
     joins_y: list[float | None] = []
     for node in nodes:
@@ -55,10 +56,10 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
     dress_plain(figure, colours, escape_label(lineage.title, 160), _notes(lineage), height)
     figure.update_layout(barmode="overlay")
-    pad = max((root.end_ms - root.start_ms) // 30, 1)
+    pad = max(span_ms // 30, 1) if root.end_ms > root.start_ms else span_ms // 2
     figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])
     levels = {"range": [-0.6, root.depth + 0.7], "dtick": max(1, root.depth // 8)}
-    figure.update_yaxes(title=axis_title("merges below it", colours), **levels)
+    figure.update_yaxes(title=axis_title("merges below it", colours), visible=root.depth > 0, **levels)
     event_time_axis(figure, "event time", root.end_ms, lineage.trace.batch.timezone, colours)
     return figure
 

@@ -13,8 +13,9 @@ from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
+from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import add_note, curve, dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import add_note, curve, dress_plain, event_time_axis, plot_width
 from sessionkit.views.drawing.time_axis import lengths_axis, takes_logarithm
 from sessionkit.views.loops import decades
 
@@ -50,30 +51,43 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     heights, said = [*counts, counts[-1]], [*said, said[-1]]
     figure = go.Figure(curve(edges, heights, "results", stairs, said, fillcolor=colours.solid))
     top = HEADROOM * max(int(counts.max(initial=0)), 1)
-    marks = [] if is_log else [(least, f"the least: {about(least)}", colours.line, colours.line_words)]
+    shares = [] if is_log else [(least, "the least", f": {about(least)}", colours.line, colours.line_words)]
     if len(waits):
         ordered = np.sort(waits)
         for share in SHARES:
             ms = int(ordered[int(np.ceil(share * len(ordered))) - 1])
-            marks.append((ms, f"{percent(share)}: {about(ms)}{more}", colours.ink, colours.ink))
+            shares.append((ms, percent(share), f": {about(ms)}{more}", colours.ink, colours.ink))
+    marks = _joined(shares)
     for place, (ms, text, line, colour) in enumerate(marks):
         end = top * (1 - place * 0.065)  # each next one is shorter, so that it crosses no name
         figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=end, line={"color": line, "width": 2})
         add_note(figure, float(decades(ms)) if is_log else ms, end, text, colour, "left", yanchor="middle")
     dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT)
-    title = f"stream time from the end of the {latency.windows.noun} to its final result"
-    if is_log:
-        title = f"longer than the least, which is {about(least)} of stream time after the {latency.windows.noun}'s end"
-    figure.update_xaxes(title=axis_title(title, colours), **_with_room(low, high, is_log))
+    title = f"longer than the least, which is {about(least)}" if is_log else "stream time from its end to its result"
+    named = max((text_width(text) for _, text, *_ in marks), default=0)
+    axis = _with_room(low, high, is_log, named, plot_width(figure))
+    figure.update_xaxes(title=axis_title(title, colours), **axis)
     figure.update_yaxes(title=axis_title("results", colours), **counts_axis(top))
     return figure
 
 
-def _with_room(low: int, high: int, is_log: bool) -> dict[str, Any]:
-    """An axis of these lengths with room for the name of the last one."""
+def _joined(marks: list[tuple[int, str, str, str, str]]) -> list[tuple[int, str, str, str]]:
+    """Where marks stand, with names and colours; those that say the same length are one."""
+    found: dict[str, list[tuple[int, str, str, str, str]]] = {}
+    for mark in marks:
+        found.setdefault(mark[2], []).append(mark)
+    return [
+        (same[0][0], " and ".join(dict.fromkeys([same[0][1], same[-1][1]])) + said, *same[0][3:])
+        for said, same in found.items()
+    ]
+
+
+def _with_room(low: int, high: int, is_log: bool, named: float, room: int) -> dict[str, Any]:
+    """An axis of these lengths in so many pixels, with those of the name of the last one."""
+    name_room = max(NAME_ROOM, 1 / (1 - (named + 12) / room))
     if is_log:
-        return lengths_axis(low / (high / low) ** 0.03, low * (high / low) ** NAME_ROOM, logarithmic=True)
-    return lengths_axis(low - (high - low) * 0.03, low + (high - low) * NAME_ROOM)
+        return lengths_axis(low / (high / low) ** 0.03, low * (high / low) ** name_room, logarithmic=True, room=room)
+    return lengths_axis(low - (high - low) * 0.03, low + (high - low) * name_room, room=room)
 
 
 def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.base.text import plural
 from sessionkit.records.frames import Frame
 from sessionkit.trace.trace import Trace
@@ -88,8 +88,8 @@ class Latency(Pictured, Generic[Frame]):
             return [f"No {noun} became final.", *([left] if open_count else [])]
         half, most = int(np.median(self.delay_ms)), int(self.delay_ms.max())
         found = (
-            f"{plural(len(self.delay_ms), 'result')} became final: half within {show_duration(half)} of the {noun}'s "
-            f"end, the last after {show_duration(most)}; {show_duration(self.least_ms)} is the least."
+            f"{plural(len(self.delay_ms), 'result')} became final: half within {about(half)} of the {noun}'s "
+            f"end, the last after {about(most)}; {about(self.least_ms)} is the least."
         )
         return [found, *([left] if open_count else [])]
 

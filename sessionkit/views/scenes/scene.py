@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +14,10 @@ import numpy as np
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
-from sessionkit.views.drawing.measured_text import Heading, key_label, text_size
+from sessionkit.views.drawing.measured_text import Heading, key_labels, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
-from sessionkit.views.scenes.board import Board, Lane
+from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, T_co
 from sessionkit.windows.contract import WindowKind
 
@@ -29,6 +30,7 @@ _LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, 
 _ROOMY_PITCH = 60  # from here on there is room for words below the bars
 _NAME_LENGTH = 26
 _BARE_TOP, _BARE_BOTTOM = 14, 48  # pixels around the plot of a picture whose title and legend stand beside it
+_LONG, _LONG_BOTTOM = 800, 24  # pixels of lanes that are long, and below them
 _LEAST_PITCH = 18  # of a lane in such a picture: that of its name
 
 
@@ -289,18 +291,28 @@ class Lanes(Generic[T_co]):
 
     def frame(self, legend: Legend, heading: Heading) -> Frame:
         count = max(len(self.board.lanes), 1)
-        names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
-        left = round(22 + names)
-        beside = heading.height, legend.height(self.width - left - 24)
-        top, bottom = beside if self.height is None else (_BARE_TOP, _BARE_BOTTOM)
+        left = round(22 + max((text_size(f"<b>{name}</b>", 13)[0] for name in self.names), default=40))
+        below = legend.height(self.width - left - 24)
+        top, bottom = (heading.height, below) if self.height is None else (_BARE_TOP, _BARE_BOTTOM)
+        if self.is_long:
+            top, bottom = top + below, _LONG_BOTTOM
         height = count * self.pitch + top + bottom
         return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 
-    def name(self, lane: Lane) -> str:
-        """What a lane is called: its key, and its partition where the key is in several."""
-        name = key_label(self.trace.keys[lane.key].as_py(), _NAME_LENGTH)
-        in_several = sum(other.key == lane.key for other in self.board.lanes) > 1
-        return f"{name} · {self.trace.batch.partitions[lane.partition]}" if in_several else name
+    @property
+    def is_long(self) -> bool:
+        """Whether axis and legend stand on top, as what is below is not on the screen with the first lanes."""
+        return self.height is None and len(self.board.lanes) * self.pitch > _LONG
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the lanes are called: the key of each, and its partition where the key is in several."""
+        lanes, length = self.board.lanes, _NAME_LENGTH if self.width >= LEAST_WIDTH else _NAME_LENGTH // 2
+        keys = list(dict.fromkeys(lane.key for lane in lanes))
+        labels = dict(zip(keys, key_labels([self.trace.keys[key].as_py() for key in keys], length), strict=True))
+        several = Counter(lane.key for lane in lanes)
+        parts = self.trace.batch.partitions
+        return [labels[each.key] + (f" · {parts[each.partition]}" if several[each.key] > 1 else "") for each in lanes]
 
     @property
     def clocks_ms(self) -> list[int | None]:

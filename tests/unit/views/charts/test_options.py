@@ -19,7 +19,7 @@ def _as_before() -> Iterator[None]:
 @pytest.mark.usefixtures("_as_before")
 def test_pictures_take_the_theme_of_the_session_unless_they_are_given_one() -> None:
     run = plan_of(EACH_KIND["session"], "on_window_update", {"count": sk.count()}).run({"key": ["a"], "at": [0]})
-    assert repr(sk.options) == "Options: theme='light', progress=True"
+    assert repr(sk.options) == "Options: theme='light', width=None, progress=True"
     sk.options.theme = "dark"
     for figure in (run.plane(), run.lanes(), run.latency().figure(), run.open_windows().figure()):
         assert figure.layout.paper_bgcolor == PALETTES["dark"].background

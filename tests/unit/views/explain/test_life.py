@@ -56,7 +56,7 @@ def test_why_a_session_is_open() -> None:
     done = run([("ada", 0), ("bob", 7), ("bob", 6), ("bob", 5)])
     assert done.explain(key="ada", window_start=0) == (
         "Session of key ada, 0 s: 1 record. It was opened by record 0. It is still open: stream time is 7 min; it "
-        "closes when stream time reaches 15 min 1 ms (past its end + gap 5 min + grace 10 min), 8 min 1 ms from now. "
+        "closes when stream time reaches 15 min 1 ms (past its end + gap 5 min + grace 10 min), 8 min from now. "
         "Record 1 was the last to move it; the 2 records after it did not move it on. Only records of its partition "
         "move stream time: without one the window stays open for ever."
     )
