@@ -23,6 +23,7 @@ from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place
 from sessionkit.widgets.tuner import Tuner
 
+MOST_SHOWN = 400  # records of a plane that is asked for a stretch
 MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
 _LANE_PIXELS, _FEWEST_LANES = 20, 6
 _AROUND_LANES = 62  # pixels above and below
@@ -86,6 +87,17 @@ class PlaneView:
             figure.add_scatter(x=x, y=y, mode="markers", **options)
         label = f"The plane of key {key_name(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
+
+    def show(self, first: int, last: int) -> bool:
+        """Shows the key's records between two offsets, or from the first of them on as many as are told apart."""
+        if self.scene is None:
+            return False
+        offset = self.scene.trace.batch.offset[self.scene.history.of_partition]
+        many = int(np.count_nonzero((offset >= first) & (offset <= last)))
+        if many:
+            until = {"until_offset": last} if many <= MOST_SHOWN else {}
+            self._stretch = {"partition": self._stretch["partition"], "from_offset": first, **until}
+        return True  # also where the frame goes back to where it was
 
     def next(self, chosen: Chosen, step: int, *, drops: bool = False) -> Chosen:
         """The key's record after the one that is chosen, or before it; or the next one that was dropped."""
@@ -181,7 +193,11 @@ class LanesView:
         if self.scene is None or not self._kept or len(x) != 2:
             return False
         first_ms, last_ms = (_time_at(self.scene, each) for each in x)
-        if first_ms is None or last_ms is None or first_ms >= last_ms:
+        return first_ms is not None and last_ms is not None and self.show(first_ms, last_ms)
+
+    def show(self, first_ms: int, last_ms: int) -> bool:
+        """Shows this span; False if it is none, or the one that is shown."""
+        if not self._kept or first_ms >= last_ms:
             return False
         if (first_ms, last_ms) == (self._kept["start"], self._kept["end"]):
             return False

@@ -23,9 +23,10 @@ from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.emissions.emissions import Emissions, emissions_of
 from sessionkit.views.explain.record import explain_decision
 from sessionkit.views.tables import losses
-from sessionkit.widgets.board import Board, Picture, Place
+from sessionkit.widgets.board import Board, Look, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length, sliders_of
 from sessionkit.widgets.run_views import Chosen, CostsView, LanesView, PlaneView, explained
+from sessionkit.widgets.strip import Strip, beside_strip
 from sessionkit.widgets.tuner import Tuner, plan_code
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
@@ -88,7 +89,8 @@ class TuneBoard(Board):
         self._target = Choice("target", "for", targets, _PYTHON, look="list", views=["code"])
         settings = [self._emit, self._key, self._letters, self._keep, self._span, self._most, self._sort, self._target]
         super().__init__("Settings tuned", [*self.sliders.values(), *settings, self._view])
-        self._plane, self._lanes, self._costs, self._chosen = PlaneView(), LanesView(), CostsView(), Chosen()
+        self._plane, self._lanes, self._strip = PlaneView(), LanesView(), Strip()
+        self._costs, self._chosen = CostsView(), Chosen()
         self._list_keys()
         self._try()
         self.show_controls()
@@ -250,8 +252,11 @@ class TuneBoard(Board):
             self.draw()
 
     def zoomed(self, picture: str, x: Any, y: Any) -> None:
-        """Shows more of less."""
-        if picture == "lanes" and self._lanes.zoom(x):
+        """Shows more of less, or what the frame of the strip is around."""
+        view = self._plane if self._view.value == "plane" else self._lanes
+        span = self._strip.span(x) if picture == "strip" else None
+        is_new = view.show(*span) if span is not None else picture == "lanes" and self._lanes.zoom(x)
+        if is_new:
             self.draw()
 
     def picked(self, row: int) -> None:
@@ -303,15 +308,23 @@ class TuneBoard(Board):
         else:
             getattr(self, f"_draw_{self._view.value}")()
 
+    @property
+    def _room(self) -> Look:
+        return beside_strip(self._look, self.run.trace.record_count)
+
     def _draw_plane(self) -> None:
-        self._show_picture("plane", self._plane.draw(self.run, self._key.value, self._look, self._chosen))
+        picture = self._plane.draw(self.run, self._key.value, self._room, self._chosen)
+        assert self._plane.scene is not None
+        self._show_picture("plane", picture, self._strip.over_arrival(self._plane.scene, self._look))
 
     def _draw_lanes(self) -> None:
         how = {"whole_span": self._span.value == "all", "most": self._most.value}
-        self._show_picture("lanes", self._lanes.draw(self.run, self._look, self._chosen, self._sort.value, **how))
+        picture = self._lanes.draw(self.run, self._room, self._chosen, self._sort.value, **how)
+        assert self._lanes.scene is not None
+        self._show_picture("lanes", picture, self._strip.over_time(self._lanes.scene, self._look))
 
-    def _show_picture(self, name: str, picture: Picture) -> None:
-        self.show_pictures({name: picture})
+    def _show_picture(self, name: str, picture: Picture, strip: Picture | None) -> None:
+        self.show_pictures({name: picture, **({} if strip is None else {"strip": strip})})
         chosen = self._chosen
         is_one = chosen.record is not None or chosen.window_start_ms is not None
         told = [explained(self.run, chosen)] if chosen.key is not None and (is_one or name == "lanes") else []

@@ -73,7 +73,7 @@ def shown(visit: Visit, name: str) -> None:
         """name => {
           const board = document.querySelector('.sessionkit-board');
           return board.querySelector('.sessionkit-views [aria-selected=true]').textContent === name &&
-            [...board.querySelectorAll('.sessionkit-picture')]
+            [...board.querySelectorAll('.sessionkit-picture, .sessionkit-strip')]
               .every(e => e.dataset.revision === board.dataset.revision);
         }""",
         arg=name,
@@ -112,7 +112,7 @@ class TestTheFlights:
         assert found["board"]["width"] >= 900
         for part in ("sliders", "counts", "views", "picture", "tools"):
             assert screen["y"] - 1 <= found[part]["y"] and found[part]["bottom"] <= screen["bottom"] + 1, part
-        assert 310 <= found["picture"]["height"] <= 420
+        assert 250 <= found["picture"]["height"] <= 420  # with a strip below it
         assert found["sliders"]["height"] < 40  # side by side
         assert found["counts"]["height"] < 60  # one row
         words = found["words"]
@@ -167,6 +167,26 @@ class TestTheFlights:
         visit.page.locator(".sessionkit-words p", has_text="was dropped: too late").wait_for()
         said = visit.page.locator(".sessionkit-words p", has_text="was dropped: too late").inner_text()
         assert f"(key {selected(visit)})" in said
+
+    @pytest.mark.parametrize("name", ["one key", "many keys"])
+    def test_the_frame_of_the_strip_by_mouse_and_by_keyboard(self, visit: Visit, name: str) -> None:
+        self.show(visit, name)
+        settle(visit)
+        strip = visit.page.locator(".sessionkit-strip")
+        edge = "e => String(e._fullLayout.shapes[0].x0)"
+        moved = ".sessionkit-strip')._fullLayout.shapes[0].x0) !== before"
+        before = strip.evaluate(edge)
+        strip.press("ArrowRight")
+        visit.page.wait_for_function(f"before => String(document.querySelector('{moved}", arg=before)
+        shown(visit, name)
+        settle(visit)
+        before, at = strip.evaluate(edge), box(strip.locator(".shapelayer path").first)
+        visit.page.mouse.move((at["x"] + at["right"]) / 2, (at["y"] + at["bottom"]) / 2)
+        visit.page.mouse.down()
+        visit.page.mouse.move((at["x"] + at["right"]) / 2 - 60, (at["y"] + at["bottom"]) / 2, steps=6)
+        visit.page.mouse.up()
+        visit.page.wait_for_function(f"before => String(document.querySelector('{moved}", arg=before)
+        shown(visit, name)
 
     def test_a_key_of_the_table_by_mouse(self, visit: Visit) -> None:
         self.show(visit, "who loses the most")

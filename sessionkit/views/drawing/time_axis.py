@@ -90,7 +90,12 @@ _ELAPSED = (
 )
 _STEPS = (*(each for each in ROUND_MS if each < DAY), *(days * DAY for days in (1, 2, 7, 14)))
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
-_MOST_TICKS, _TICK_ROOM, _OFFSET_ROOM = 6, 80, 88  # ticks, and pixels of one, without or with its offset
+_MOST_TICKS, _TICK_ROOM, _DATE_ROOM, _OFFSET_ROOM = (
+    6,
+    80,
+    96,
+    88,
+)  # ticks, and pixels of one, without or with its offset
 _NARROW = 400  # pixels: a plot in which ticks take more room than is usual
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
@@ -135,18 +140,19 @@ class TimeAxis:
             place = (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
         return round(place * self.unit_ms) - self.shift_ms
 
-    def options(self, low_ms: int, high_ms: int, room: int) -> dict[str, Any]:
-        """Settings of the x axis that shows this span and nothing beyond it, in so many pixels."""
+    def options(self, low_ms: int, high_ms: int, room: int | None) -> dict[str, Any]:
+        """Settings of the x axis that shows this span and nothing beyond it, in so many pixels, if they are known."""
         low, high = self.at([low_ms, high_ms])
         kind = DATES if self.is_date else {"type": "linear"}
-        is_short, most = self.is_date and high_ms - low_ms < MOST_TICKS * SECOND, most_dates(room)
-        few = {"nticks": most} if is_short or most < _MOST_TICKS else {}
+        is_short = self.is_date and high_ms - low_ms < MOST_TICKS * SECOND
+        most = most_dates(room) if is_short or room is None else max(room // _DATE_ROOM, 2)
+        few = {"nticks": most} if is_short or (self.is_date and room) else {}
         return {**kind, **few, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
-def most_dates(room: int) -> int:
-    """How many ticks with dates fit into so many pixels."""
-    return min(max(room // _TICK_ROOM, 2), _MOST_TICKS)
+def most_dates(room: int | None) -> int:
+    """How many ticks with dates fit into so many pixels, or into any room."""
+    return _MOST_TICKS if room is None else min(max(room // _TICK_ROOM, 2), _MOST_TICKS)
 
 
 def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:

@@ -141,7 +141,7 @@ function makePictures(parts, model, send) {
     for (const [name, figure] of Object.entries(figures)) {
       if (!made.has(name)) {
         const picture = makePicture(name, model, send, explain);
-        parts.pictures.append(picture.element);
+        parts.pictures.insertBefore(picture.element, made.get("strip")?.element ?? null);
         made.set(name, picture);
       }
       made.get(name).show(figure, overlays[name] ?? "", revision);

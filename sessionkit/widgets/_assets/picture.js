@@ -7,12 +7,16 @@ const axisRanges = (place) => ({ x: [...place._fullLayout.xaxis.range], y: [...p
 const ZOOMS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25] };
 const STEPS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Enter: "enter", "[": "drop before", "]": "drop after" };
 
-function zoomBy(Plotly, place, factor, shift) {
+// Of a strip its frame is zoomed and moved, and the picture above it follows.
+const frameOf = (place) => ["x0", "x1"].map((end) => place._fullLayout.shapes[0][end]);
+
+function zoomBy(Plotly, place, factor, shift, isStrip) {
   const axis = place._fullLayout.xaxis;
-  const [low, high] = axis.range.map(axis.r2l);
+  const [low, high] = (isStrip ? frameOf(place) : axis.range).map(axis.r2l);
   const middle = (low + high) / 2 + shift * (high - low);
   const half = ((high - low) / 2) * factor;
-  Plotly.relayout(place, { "xaxis.range": [middle - half, middle + half].map(axis.l2r) });
+  const ends = [middle - half, middle + half].map(axis.l2r);
+  Plotly.relayout(place, isStrip ? { "shapes[0].x0": ends[0], "shapes[0].x1": ends[1] } : { "xaxis.range": ends });
 }
 
 // Where a click beside all marks was, on the axes: on the name of a lane, or in the plot.
@@ -36,7 +40,8 @@ function makePicture(name, model, send, onDrawn) {
   const place = document.createElement("div");
   element.className = "sessionkit-figure";
   room.className = "sessionkit-room";
-  place.className = "sessionkit-picture";
+  const isStrip = name === "strip";
+  place.className = isStrip ? "sessionkit-strip" : "sessionkit-picture";
   place.setAttribute("role", "img");
   place.tabIndex = 0;
   room.append(place);
@@ -51,7 +56,9 @@ function makePicture(name, model, send, onDrawn) {
 
   function listen(Plotly) {
     place.on("plotly_relayout", (change) => {
-      if (wanted.picture.zoom && Object.keys(change).some((each) => each.startsWith("xaxis"))) {
+      if (Object.keys(change).some((each) => each.startsWith("shapes[0].x"))) {
+        send({ kind: "zoom", picture: name, x: frameOf(place), y: [] }, `zoom ${name}`);
+      } else if (wanted.picture.zoom && Object.keys(change).some((each) => each.startsWith("xaxis"))) {
         send({ kind: "zoom", picture: name, ...axisRanges(place) }, `zoom ${name}`);
       }
     });
@@ -68,7 +75,7 @@ function makePicture(name, model, send, onDrawn) {
     place.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const zooming = wanted.picture.zoom && ZOOMS[event.key];
-      if (zooming) zoomBy(Plotly, place, ...zooming);
+      if (zooming) zoomBy(Plotly, place, ...zooming, isStrip);
       else if (STEPS[event.key]) send({ kind: "key", picture: name, key: STEPS[event.key] });
       else return;
       event.preventDefault();
@@ -89,9 +96,10 @@ function makePicture(name, model, send, onDrawn) {
       if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
       const config = {
         displaylogo: false,
-        displayModeBar: picture.zoom ? "hover" : false,
+        displayModeBar: picture.zoom && !isStrip ? "hover" : false,
         scrollZoom: picture.zoom === "wheel",
-        doubleClick: picture.zoom ? "reset" : false,
+        doubleClick: picture.zoom && !isStrip ? "reset" : false,
+        showTips: !isStrip,
         modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "sendChartToCloud"],
         showSendToCloud: false, // nothing leaves the notebook
         plotlyServerURL: "",
@@ -101,7 +109,7 @@ function makePicture(name, model, send, onDrawn) {
       if (!isDrawn) listen(Plotly);
       isDrawn = true;
       fit();
-      onDrawn(picture.legend ? figure.data : []);
+      if (!isStrip) onDrawn(picture.legend ? figure.data : []);
     } else if (overlay !== shown.overlay) {
       await Plotly.relayout(place, JSON.parse(overlay || "{}"));
     }
