@@ -100,7 +100,8 @@ def _told(groups: Groups, windows: _Windows, shown: Rows, names: dict[int, str])
     columns = (windows.group, windows.side, windows.key, windows.start_ms, windows.end_ms)
     for group, side, key, start, end in zip(*(column[shown].tolist() for column in columns), strict=True):
         what, many = CHANGES[groups.what[group]], (groups.before.counts[group], groups.after.counts[group])
-        said = f"{what}: {show_duration(end - start)}, {many[0]} before, {many[1]} after"
+        length = f"{show_duration(end - start)}, " if end > start else ""  # a session of one record has none
+        said = f"{what}: {length}{many[0]} before, {many[1]} after"
         bars.setdefault(what, []).append((_lane(names[key], ("before", "after")[side]), start, end, said))
     return bars
 

@@ -87,7 +87,8 @@ def _sum(node: Any, nodes: Any) -> str:
 def _said(node: Any) -> str:
     how = f"made by the bridge, record {node.bridge}" if node.bridge >= 0 else "opened by its first record"
     came = f", {node.own:,} of them since then" if node.children else ""
-    return f"{plural(node.total, 'record')}{came} · {show_duration(node.end_ms - node.start_ms)}<br>{how}"
+    length = f" · {show_duration(node.end_ms - node.start_ms)}" if node.end_ms > node.start_ms else ""
+    return f"{plural(node.total, 'record')}{came}{length}<br>{how}"
 
 
 def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:

@@ -80,6 +80,20 @@ def test_a_bar_for_each_session_of_the_tree(theme: Any) -> None:
     assert [len(trace.y) for trace in alone.data] == [0, 1, 0, 0]
 
 
+def test_a_session_of_one_record_has_no_length() -> None:
+    figure = run().lineage("ada", 0).figure()
+    said = sorted(words for name in (1, 2) for words in figure.data[name].customdata)
+    assert [words.partition("<br>")[0] for words in said] == [
+        "1 record",
+        "1 record",
+        "2 records · 1 min",
+        "4 records, 1 of them since then · 8 min",
+        "7 records, 2 of them since then · 16 min",
+    ]
+    compared = run().compare(run(windows=sk.SessionWindows(inactivity_gap="3m", grace="1h"))).figure()
+    assert not [words for trace in compared.data for words in trace.customdata if ": 0 s" in words]
+
+
 def test_a_long_chain_is_told_in_part() -> None:
     rows = [("ada", 8 * i) for i in range(60)] + [("ada", 8 * i + 4) for i in range(59)]
     lineage = run(rows, sk.SessionWindows(inactivity_gap="5m", grace="30h")).lineage("ada", 0)
