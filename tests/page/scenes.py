@@ -55,6 +55,7 @@ async function drawn({ data, keys, sort }) {
     clocks: [scene.closeTime, scene.streamTime],
     range: lanesRange(scene, first > low, last < high),
     explained: data.explain.map((i) => explainer.record(i)),
+    chains: data.explain.map((i) => (done.decision[i] > LATE ? null : decisionChain(explainer, i, !data.whole))),
   };
 }
 """

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRec
 from sessionkit.views.page.sample import sample
 from sessionkit.widgets.tuner import LADDER_MS
 from tests.deployments import run_deployed
-from tests.optional import Browser
 from tests.optional import Page as Tab
 from tests.page.streams import drawn, one_huge_key
+from tests.page.tabs import painted, visits
 from tests.pictures.shapes import SHAPES
 
 FLIGHTS = Path(__file__).parents[2] / "data" / "flights-2013-07.parquet"
@@ -170,38 +169,13 @@ def test_the_page_says_what_it_carries_and_what_it_leaves_out(flights: sk.Run, t
 # ---- in the browser
 
 
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
-    """Opens the page of a run from disk; at the end nothing was asked for and nothing went wrong."""
-    contexts, asked, told = [], [], []
-
-    def visit(run: sk.Run, *, theme: str = "light", width: int = 1366, **options: Any) -> Tab:
-        place = run.write_html(tmp_path / f"page {len(contexts)}.html", **options)
-        context = browser.new_context(viewport={"width": width, "height": 768}, color_scheme=theme, offline=True)  # type: ignore[arg-type]
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.on("console", lambda line: told.append(line.text))
-        tab.on("pageerror", lambda error: told.append(str(error)))
-        tab.goto(place.as_uri())
-        tab.wait_for_selector(".what-if[data-ready]")
-        return tab
-
-    yield visit
-    for context in contexts:
-        context.close()
-    assert [url for url in asked if not url.startswith("file:")] == [] and len(asked) == len(contexts)
-    assert [line for line in told if not line.startswith("Canvas2D: Multiple readback")] == []  # our own tests do that
+opened = pytest.fixture(visits)
 
 
 def shown(tab: Tab) -> dict[str, str]:
     """The counts by their names."""
     tiles = tab.locator(".count")
     return dict(zip(tiles.locator("span").all_inner_texts(), tiles.locator("b").all_inner_texts(), strict=True))
-
-
-def painted(tab: Tab) -> None:
-    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def assert_counts(tab: Tab, run: sk.Run) -> None:

@@ -1,14 +1,20 @@
 """Bars, polygons, stairs, marks and sentences of the page are those of the package's own charts and explanations."""
 
+import html
+import re
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from sessionkit.base.decisions import LATE
+from sessionkit.errors import shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.grammar import Outline, growing
+from sessionkit.views.explain.figure import LETTERS, MARK, chain_figure
 from sessionkit.views.lanes.lanes import lane_scene
 from sessionkit.views.page.sample import sample
 from sessionkit.views.plane.plane import plane_scene
@@ -23,6 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at
 
 RUNS = 12
 EXPLAINED = 60  # records of a run
+CHAINS = 6  # of late ones among them
+CHAIN_ROWS = ("record", "close", "stream", "mover")
 tab = pytest.fixture(drawing, scope="module")
 
 
@@ -109,7 +117,41 @@ def assert_drawn_alike(tab: Tab, run: sk.Run, keys: list[tuple[int, int]], sort:
     for index, words in zip(told.tolist(), ours["explained"], strict=True):
         partition, offset = int(trace.batch.partitions[trace.batch.partition[index]]), int(trace.batch.offset[index])
         assert words == run.explain(offset=offset, partition=partition).replace("key )", "key (empty))")
+    late = trace.late_for_some[told] | trace.late_but_kept[told]
+    in_time = ~late & (trace.decision[told] <= LATE)
+    some = np.flatnonzero(late)[:CHAINS].tolist() + np.flatnonzero(in_time)[:1].tolist()
+    for place in some:
+        found = as_the_package(ours["chains"][place], trace.batch.timestamp_ms)
+        assert found == chain(trace, windows, int(told[place]))
     return len(keys)
+
+
+def chain(trace: Any, windows: Any, index: int) -> dict[str, Any]:
+    """The chain of a decision as the package draws it."""
+    with patch("sessionkit.views.explain.figure.event_time_axis"):  # times stay numbers
+        figure = chain_figure(trace, windows, index, theme=None)
+    kinds = {(2, "dot"): "lacking", (7, None): "wide", (2, None): "thin"}
+    lines = []
+    for each in (each for each in figure.data if each.mode == "lines"):
+        row = CHAIN_ROWS[round(sum(each.y) / 2 - MARK)]
+        lines.append([row, *each.x, kinds[each.line.width, each.line.dash], each.y[0] != each.y[1]])
+    marks = [[CHAIN_ROWS[round(each.y[0] - MARK)], each.x[0], each.marker.symbol] for each in figure.data[len(lines) :]]
+    notes = sorted(figure.layout.annotations, key=lambda note: note.y)
+    said = [html.unescape(note.text).replace("key )", "key (empty))") for note in notes]
+    heading = html.unescape(re.sub("<.*?>", "", figure.layout.title.text.replace("<br>", " ")))
+    title = re.findall(r"^Why .*? (?:was kept|was dropped|missed a window)", heading)[0]
+    note = "".join(re.findall(r"[\d,]+ records? came too late for this stream time", heading))
+    return {"title": title.replace("key )", "key (empty))"), "said": said, "lines": lines, "marks": marks, "note": note}
+
+
+def as_the_package(chain: Any, at: Any) -> Any:
+    """A chain of the page with the package's names for how its lines and marks look."""
+    widths = {"lacking": "lacking", "wait": "wide", "moved": "wide", "missed": "wide"}
+    symbols = {"drop": "x", "record": "circle", "mover": "diamond"}
+    lines = [[row, low, high, widths.get(kind, "thin"), bool(up)] for row, low, high, kind, *up in chain["lines"]]
+    marks = [[row, int(at[index]), symbols[kind]] for row, index, kind in chain["marks"]]
+    said = [shorten(words, LETTERS) for words in chain["said"]]
+    return {**chain, "lines": lines, "marks": marks, "said": said, "note": chain["note"].removesuffix(".")}
 
 
 @pytest.mark.parametrize("kind", ["session", "tumbling", "hopping"])

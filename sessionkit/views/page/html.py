@@ -172,8 +172,8 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
 
 
 SCRIPTS = (
-    *("engine", "records", "words", "history", "plane_scene", "lanes_scene", "explain"),
-    *("elements", "controls", "lanes", "plane", "page"),
+    *("engine", "records", "words", "history", "plane_scene", "lanes_scene", "explain", "chain"),
+    *("elements", "controls", "minimap", "lanes", "plane", "page"),
 )
 TITLE_LENGTH = 120
 MOST_NAMED = 3  # of the keys that are left out

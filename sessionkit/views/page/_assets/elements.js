@@ -15,10 +15,17 @@ function put(element, attributes, children) {
 const make = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
 
+// A text cut to so many letters: in the middle, as errors.py in sessionkit has it, or with another share of its end.
+function cut(text, most, share = 0.5) {
+  const letters = [...text];
+  const end = Math.floor((most - 1) * share);
+  return letters.length <= most ? text : [...letters.slice(0, most - 1 - end), "…", ...letters.slice(letters.length - end)].join("");
+}
+
 // Scrolls so far that a height of a picture lies neither behind the settings nor behind what is told.
 function bringIntoView(picture, height) {
   const y = picture.getBoundingClientRect().top + height;
-  if (y < 0.3 * window.innerHeight || y > 0.8 * window.innerHeight) window.scrollBy({ top: y - window.innerHeight / 2 });
+  if (y < 0.45 * window.innerHeight || y > 0.8 * window.innerHeight) window.scrollBy({ top: y - window.innerHeight / 2 });
 }
 
 // A box of words that follows the pointer inside of `place`.

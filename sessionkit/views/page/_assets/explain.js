@@ -122,15 +122,23 @@ class Explainer {
     return found;
   }
 
-  // Which record had moved stream time to where this one met it.
+  // The record that had moved stream time to where this one met it, if it is in the page, and stream time before it.
+  mover(i) {
+    const { records } = this;
+    const { rows, stream } = (records.stairs ??= stairs(records))[records.partition[i]];
+    const place = searchSorted(stream, records.stream[i]);
+    const isHere = records.slot[rows[place]] !== NONE && records.time[rows[place]] === records.stream[i];
+    return [isHere ? rows[place] : NONE, stream[place - 1] ?? NONE];
+  }
+
+  // Which record had moved stream time to where this one met it, in words.
   whoMoved(i) {
     const { records } = this;
     const stream = records.stream[i];
-    const partition = (records.stairs ??= stairs(records))[records.partition[i]];
-    const mover = partition.rows[searchSorted(partition.stream, stream)];
-    if (mover === i && records.time[i] === stream) return `It moved stream time to ${this.at(stream)} itself.`;
+    const [mover] = this.mover(i);
+    if (mover === i) return `It moved stream time to ${this.at(stream)} itself.`;
     const other = "of another key: stream time belongs to the partition";
-    if (records.slot[mover] === NONE || records.time[mover] !== stream) {
+    if (mover === NONE) {
       return `Stream time had been moved to ${this.at(stream)} by a record that is not in this page, ${other}.`;
     }
     const whose = records.key[mover] === records.key[i] ? "of the same key" : other;
@@ -138,6 +146,14 @@ class Explainer {
   }
 
   // ---- tumbling and hopping windows
+
+  // The starts of the windows that a record came too late for.
+  missedStarts(i) {
+    const { touches } = this.done;
+    if (!touches) return [];
+    const first = touchesByRecord(this.records, this.done);
+    return [...touches.start.subarray(first[i], first[i + 1])].filter((_, n) => touches.window[first[i] + n] === NONE);
+  }
 
   ofWindows(i) {
     const { records, lengths, done, at } = this;

@@ -1,7 +1,6 @@
 // The lanes on a canvas: as crisp as the screen, drawn anew with each setting.
 
 const LANE_FONT = 'Inter, "Segoe UI", "DejaVu Sans", sans-serif';
-const AXIS_HEIGHT = 30;
 const HEAD = 7; // above the first lane, for what lies above its bars
 const EDGE = 14; // of a lane with sub-lanes: above its bars for drops, below them for records
 const LEAST_BAR = 3; // pixels of the bar of a session of a single moment
@@ -12,6 +11,7 @@ class LanesView {
   constructor({ keyName, words, select, colours, clock }) {
     Object.assign(this, { keyName, words, select, colours, clock });
     this.canvas = make("canvas", { tabindex: 0, role: "application", "aria-roledescription": "lanes of keys" });
+    this.scale = draw("svg", { class: "axis", height: 20, "aria-hidden": "true" }); // stays above lanes that are scrolled
     this.place = make("div", { class: "canvas" }, this.canvas);
     this.tip = new Tip(this.place);
     this.things = [];
@@ -30,7 +30,7 @@ class LanesView {
     const width = Math.max(this.place.clientWidth, 280);
     const count = Math.max(scene.lanes.length, 1);
     this.pitch = this.pitchOf(count);
-    const height = HEAD + count * this.pitch + AXIS_HEIGHT;
+    const height = HEAD + count * this.pitch + 2;
     const { canvas } = this;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
       canvas.width = Math.round(width * scale);
@@ -45,7 +45,8 @@ class LanesView {
     pen.textBaseline = "middle";
     pen.font = `600 13px ${LANE_FONT}`;
     const most = Math.min(190, width * 0.3);
-    this.names = scene.lanes.map((slot) => fitted(pen, this.nameOf(slot), most));
+    const full = [most, ...scene.lanes.map((slot) => this.nameOf(slot))];
+    if (`${full}` !== `${this.full}`) [this.full, this.names] = [full, fitted(pen, full.slice(1), most)];
     this.left = Math.ceil(Math.max(40, ...this.names.map((name) => pen.measureText(name).width))) + 18;
     this.right = width - 10;
     this.bottom = HEAD + count * this.pitch;
@@ -100,7 +101,7 @@ class LanesView {
       if (x > this.left) pen.fillRect(this.left, 0, x - this.left, this.bottom);
     }
     pen.fillStyle = now.grid;
-    for (const { at } of (this.marks = ticks(this.clock, low, high, Math.max(Math.floor((this.right - this.left) / 110), 2)))) {
+    for (const { at } of (this.marks = ticks(this.clock, low, high, Math.max(Math.floor((this.right - this.left) / 110), 3)))) {
       pen.fillRect(Math.round(this.x(at)), 0, 1, this.bottom);
     }
     pen.font = `11px ${LANE_FONT}`;
@@ -114,16 +115,9 @@ class LanesView {
 
   axis() {
     const { pen, now, scene, pitch } = this;
-    pen.font = `12px ${LANE_FONT}`;
-    pen.textAlign = "center";
-    let free = this.left - 40;
-    for (const { at, text } of this.marks) {
-      const x = this.x(at);
-      const half = pen.measureText(text).width / 2;
-      if (x - half < free + 10 || x + half > this.right + 8) continue;
-      this.text(text, x, this.bottom + 14, now.mute);
-      free = x + half;
-    }
+    const words = spaced(this.marks, this.x, 0, this.right + 10).map(({ at, text }) => draw("text", { x: this.x(at).toFixed(1), y: 14, class: "tick middle", text }));
+    this.scale.replaceChildren(...words);
+    this.scale.setAttribute("width", this.right + 10);
     pen.textAlign = "right";
     scene.lanes.forEach((slot, n) => {
       pen.font = `${slot === this.chosen ? 700 : 600} 13px ${LANE_FONT}`;
@@ -391,11 +385,15 @@ class LanesView {
 
 // ---- marks
 
-function fitted(pen, text, most) {
-  if (pen.measureText(text).width <= most) return text;
-  let length = text.length;
-  while (length > 1 && pen.measureText(`${text.slice(0, length)}…`).width > most) length--;
-  return `${text.slice(0, length)}…`;
+// Texts cut where most of them can still be told apart: in the middle, at the start or at the end.
+function fitted(pen, texts, most) {
+  const fit = (text, share) => {
+    let length = [...text].length;
+    while (length > 2 && pen.measureText(cut(text, length, share)).width > most) length--;
+    return cut(text, length, share);
+  };
+  const choices = [0.5, 1, 0].map((share) => texts.map((text) => fit(text, share)));
+  return choices.sort((a, b) => new Set(b).size - new Set(a).size)[0];
 }
 
 function diamond(pen, x, y, size) {

@@ -2,6 +2,7 @@
 
 const MOST_LANES = 40;
 const MOST_NAMED = 300; // keys in the list; the others are found by their letters
+const LEAST_ARRIVALS = 6; // that a plane is brought closer to
 const MOST_LISTED = 200; // windows in the table
 const HINTS = {
   gap: "records of a key no further apart are in one session",
@@ -22,7 +23,7 @@ class WhatIf {
     this.tumbles = data.lengths.advance === data.lengths.size;
     this.advance = data.lengths.advance;
     this.sort = "drops";
-    this.held = null; // the first and the last record of the plane
+    this.held = this.chained = null; // the first and the last record of the plane; the late one that is explained
     this.build();
     this.done = decide(records, this.lengths);
     this.before = countsOf(records, this.done);
@@ -57,8 +58,12 @@ class WhatIf {
     settings.append(make("div", { class: "sliders" }, ...Object.values(this.sliders).map((slider) => slider.element)));
     settings.append(make("div", { class: "come" }, this.counts, make("p", { class: "code" }, this.code, this.reset)), this.refused);
     this.why = make("p", { class: "why", role: "status", "aria-live": "polite", text: `Click a record, a cross or a ${this.noun}, or go there with the arrow keys: why it is so is told here.` });
-    this.root.replaceChildren(...this.root.querySelectorAll(".partly"), settings, this.buildLanes(), this.buildPlane(), this.why); // what is told stays in view, below
+    this.chain = make("details", { class: "chain", hidden: "", ontoggle: () => this.showChain() }, make("summary"), make("div"));
+    this.chain.open = window.innerWidth >= 900 && window.innerHeight >= 640; // beside the words there, else over the pictures
+    const told = make("div", { class: "told" }, this.why, this.chain); // stays in view, below
+    this.root.replaceChildren(...this.root.querySelectorAll(".partly"), settings, this.buildLanes(), this.buildPlane(), told);
     new ResizeObserver(() => this.root.clientWidth !== this.width && this.redraw()).observe(this.root);
+    new ResizeObserver(() => this.root.style.setProperty("--settings", `${settings.offsetHeight}px`)).observe(settings);
     window.addEventListener("resize", () => this.redraw());
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
     for (const isPrinting of [true, false]) {
@@ -97,7 +102,9 @@ class WhatIf {
       colours: (isForPrint) => this.data.palettes[!isForPrint && window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"],
       clock: this.clock,
     });
-    this.lanes.canvas.addEventListener("told", ({ detail }) => (this.why.textContent = detail));
+    this.lanes.canvas.addEventListener("told", ({ detail }) => this.tell(detail));
+    for (const part of [this.lanes.canvas, this.lanes.scale]) zoomable(part, () => part === this.lanes.scale, (factor, x, _, moved) => this.zoomLanes(factor, x, moved));
+    this.times = new Minimap({ label: "all times", caption: "all times", words: (time) => this.clock.about(time), chosen: (first, last, isDone) => this.showSpan(first, last, isDone) });
     this.lanesWords = make("p", { class: "words" });
     const isSession = this.noun === "session";
     this.lanesLegend = legend([
@@ -111,7 +118,7 @@ class WhatIf {
       ["line", "close", "close line now"],
       ["line", "stream", "stream time now"],
     ]);
-    return make("section", { class: "lanes", "aria-label": "many keys" }, make("h2", { text: "Many keys, a lane each" }), this.lanesWords, bar, this.lanes.place, this.lanesLegend);
+    return make("section", { class: "lanes", "aria-label": "many keys" }, make("h2", { text: "Many keys, a lane each" }), this.lanesWords, bar, make("div", { class: "head" }, this.times.place, this.lanesLegend, this.lanes.scale), this.lanes.place);
   }
 
   buildPlane() {
@@ -126,7 +133,9 @@ class WhatIf {
     this.later = make("button", { type: "button", text: "↑ later arrivals", onclick: () => this.turn(1) });
     const bar = make("div", { class: "bar" }, make("label", { for: "sk-key", text: "key" }), this.keys, make("label", { for: "sk-find", text: "find" }), this.letters, make("span", { class: "buttons" }, this.earlier, this.later));
     this.plane = new PlaneView({ words: (thing) => this.wordsFor(thing), select: (thing) => this.select(this.key, thing), clock: this.clock });
-    this.plane.svg.addEventListener("told", ({ detail }) => (this.why.textContent = detail));
+    this.plane.svg.addEventListener("told", ({ detail }) => this.tell(detail));
+    zoomable(this.plane.svg, (x, y) => x < this.plane.left || y > this.plane.bottom, (factor, _, y) => this.zoomPlane(factor, y));
+    this.arrivals = new Minimap({ label: "all arrivals, by offset", caption: "arrivals", words: (offset) => `offset ${number(Math.round(offset))}`, chosen: (first, last, isDone) => isDone && this.showOffsets(first, last) });
     this.planeTitle = make("h2");
     this.planeWords = make("p", { class: "words" });
     const isSession = this.noun === "session";
@@ -143,7 +152,7 @@ class WhatIf {
     ]);
     this.table = make("table");
     this.list = make("details", { class: "list", ontoggle: () => this.fillTable() }, make("summary"), make("div", { class: "scroll", tabindex: 0 }, this.table));
-    return make("section", { class: "one", "aria-label": "one key" }, this.planeTitle, this.planeWords, bar, this.plane.place, entries, this.list);
+    return make("section", { class: "one", "aria-label": "one key" }, this.planeTitle, this.planeWords, bar, this.arrivals.place, this.plane.place, entries, this.list);
   }
 
   // ---- settings
@@ -254,9 +263,13 @@ class WhatIf {
     const scene = lanesScene(records, lengths, done, shown, first, last);
     const [low, high] = extentOf(records, done, shown);
     this.lanes.show(scene, lanesRange(scene, first > low, last < high), this.key, this.isPrinting);
+    const { whole } = this;
+    const usual = usualSpan(records);
+    const range = [Math.min(Math.max(whole[0], usual.first), first), Math.max(Math.min(whole[1], usual.last), last, first + 1)];
+    records.usable ??= Array.from({ length: records.count }, (_, i) => i).filter((i) => records.slot[i] !== NONE);
+    this.times.show({ rows: records.usable, at: records.time, isDrop: lateForSome(done), range, shown: [first, last], edges: [this.lanes.left, this.lanes.right] });
     this.lanes.canvas.dataset.drawn = Number(this.lanes.canvas.dataset.drawn ?? 0) + 1;
     const more = this.everything.length - shown.length;
-    const usual = usualSpan(records);
     const isNarrow = usual.outside && first >= usual.first && last <= usual.last;
     const words = [
       `${this.clock.about(Math.max(first, low))} to ${this.clock.about(Math.min(last, high))}: ${plural(scene.windows.length, this.noun)}, ${number(scene.drops.length)} dropped`,
@@ -276,12 +289,17 @@ class WhatIf {
     }
     const { records, lengths, done } = this;
     const [key, partition] = [Math.floor(this.key / records.partitions), this.key % records.partitions];
-    const history = historyOf(records, lengths, done, key, partition);
+    const isSame = this.history?.done === done && this.history.key === key && this.history.partition === partition;
+    const history = isSame ? this.history : historyOf(records, lengths, done, key, partition);
     const rows = chooseRows(history, this.held);
     this.rows = rows;
     this.held = rows.length ? [rows[0], rows.at(-1)] : null; // it stays while sliders move
     const scene = planeScene(history, rows);
     this.plane.show(scene, sizesOf(done));
+    const { ofPartition: all } = history;
+    const places = (list) => [records.offset[list[0]], records.offset[list.at(-1)]];
+    this.arrivals.place.hidden = rows.length === all.length; // nothing to choose from
+    if (rows.length < all.length) this.arrivals.show({ rows: history.own, at: records.offset, isDrop: lateForSome(done), range: places(all), shown: places(rows), edges: [this.plane.left, this.plane.right] });
     const kept = history.own.filter((i) => done.decision[i] < LATE).length;
     const dropped = history.own.length - kept;
     const where = records.partitions > 1 ? `, partition ${records.partitionNumbers[partition]}` : "";
@@ -328,6 +346,10 @@ class WhatIf {
 
   // ---- which keys, which times
 
+  get whole() {
+    return (this.done.extent ??= extentOf(this.records, this.done, this.everything));
+  }
+
   order() {
     this.shown = ranked(this.records, this.done, this.sort, this.first, this.last).slice(0, MOST_LANES);
   }
@@ -341,8 +363,45 @@ class WhatIf {
   move(along, factor) {
     const half = ((this.last - this.first) / 2) * factor;
     const middle = (this.first + this.last) / 2 + along * (this.last - this.first);
-    [this.first, this.last] = [Math.floor(middle - half), Math.max(Math.ceil(middle + half), Math.floor(middle - half) + 1)];
+    this.showSpan(middle - half, middle + half);
+  }
+
+  // The lanes over a span; the keys are put in order for it where it stands.
+  showSpan(first, last, isDone = false) {
+    [this.first, this.last] = [Math.floor(first), Math.max(Math.ceil(last), Math.floor(first) + 1)];
+    if (isDone) this.order();
     this.drawLanes();
+  }
+
+  zoomLanes(factor, x, moved) {
+    const { left, right, xRange: [low, high] } = this.lanes;
+    const each = (high - low) / (right - left); // ms of a pixel
+    const at = low + (x - left) * each;
+    const [first, last] = [this.first, this.last].map((time) => at + (time - at) * factor - moved * each);
+    if (factor > 1 && last - first > this.whole[1] - this.whole[0]) return this.toEverything();
+    return this.showSpan(first, last);
+  }
+
+  // Fewer or more arrivals, about the row at a height of the plane.
+  zoomPlane(factor, y) {
+    const { plane, rows, records: { offset } } = this;
+    if (!rows.length) return;
+    const row = Math.round((plane.y(0) - y) / (plane.y(0) - plane.y(1)));
+    const at = offset[rows[Math.min(Math.max(row, 0), rows.length - 1)]];
+    this.showOffsets(...[rows[0], rows.at(-1)].map((i) => at + (offset[i] - at) * factor), factor > 1);
+  }
+
+  // The arrivals between two offsets; of more than a plane can show those in the middle, or (`isAll`) nothing new.
+  showOffsets(first, last, isAll = false) {
+    const { history, records: { offset } } = this;
+    let rows = history.ofPartition.filter((i) => first <= offset[i] && offset[i] <= last);
+    if (rows.length > MOST_ROWS) rows = telling(history, rows);
+    if (rows.length < LEAST_ARRIVALS || (isAll && rows.length > MOST_ROWS)) return this.drawPlane();
+    const start = Math.max((rows.length - MOST_ROWS) >> 1, 0);
+    const shown = rows.slice(start, start + MOST_ROWS);
+    this.held = [shown[0], shown.at(-1)];
+    this.drawPlane();
+    return this.plane.mark(this.selected?.record ?? this.selected?.opener);
   }
 
   toMostEventful() {
@@ -352,7 +411,7 @@ class WhatIf {
   }
 
   toEverything() {
-    [this.first, this.last] = extentOf(this.records, this.done, this.everything);
+    [this.first, this.last] = this.whole;
     this.order();
     this.drawLanes();
   }
@@ -411,8 +470,28 @@ class WhatIf {
   }
 
   explain(selected) {
-    if (selected.record !== undefined) this.why.textContent = this.explainer.record(selected.record);
-    else this.why.textContent = this.windowWords(this.windowOf(selected));
+    if (selected.record !== undefined) this.tell(this.explainer.record(selected.record), selected.record);
+    else this.tell(this.windowWords(this.windowOf(selected)));
+  }
+
+  // Words, and of a late record the chain that led to its decision.
+  tell(words, record = null) {
+    const { records, done } = this;
+    this.why.textContent = words;
+    const isLate = record !== null && (lateForSome(done)[record] || (done.decision[record] < LATE && records.time[record] < records.stream[record] - done.lag));
+    this.chained = isLate ? record : null;
+    this.showChain();
+  }
+
+  showChain() {
+    this.chain.hidden = this.chained === null;
+    if (this.chain.hidden) return;
+    const { explainer, data } = this;
+    const chain = decisionChain(explainer, this.chained, !data.whole);
+    this.chain.firstChild.textContent = chain.title;
+    if (!this.chain.open) return;
+    const { records, clock, at } = explainer;
+    this.chain.lastChild.replaceChildren(...drawChain(chain, { records, clock, at, name: (i) => explainer.name(i) }, this.chain.clientWidth));
   }
 
   // The session that this record is in, or the window of its key that starts then; other settings make other ones.

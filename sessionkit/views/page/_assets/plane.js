@@ -6,12 +6,39 @@ const ROW_PIXELS = 18;
 const HEAD_PIXELS = 34; // above the newest row's end, for the labels of what is still open
 const CAP_HALF_PIXELS = 5; // half the least width of a cap: a session may be a single moment
 const MOST_OF_A_KIND = 3;
+const [MOST_TICKS, LEAST_TICKS, TICK_ROOM] = [11, 3, 16]; // of the axis of offsets; pixels between two
 
 const ruler = document.createElement("canvas").getContext("2d");
 
 function textWidth(text) {
   ruler.font = `600 12px ${LANE_FONT}`;
   return ruler.measureText(text).width;
+}
+
+// The ticks whose words have room between two edges, and beside the one before.
+function spaced(all, x, from, to) {
+  let free = from - 10;
+  return all.filter(({ at, text }) => {
+    const half = textWidth(text) / 2;
+    if (x(at) - half < free + 10 || x(at) + half > to) return false;
+    free = x(at) + half;
+    return true;
+  });
+}
+
+// Round offsets [place between the rows, offset], where they have room, else those of rows: as in sessionkit/views/plane.
+function arrivalTicks(offset, y) {
+  const stepOver = (span) => {
+    for (let ten = 1; ; ten *= 10) for (const digit of [1, 2, 5]) if (span <= digit * ten * MOST_TICKS) return digit * ten;
+  };
+  const kept = [];
+  for (const value of multiples(offset[0], offset.at(-1), stepOver(offset.at(-1) - offset[0]))) {
+    const next = searchSorted(offset, value);
+    const place = offset[next] === value ? next : next - 1 + (value - offset[next - 1]) / (offset[next] - offset[next - 1]);
+    if (!kept.length || Math.abs(y(place) - y(kept.at(-1)[0])) >= TICK_ROOM) kept.push([place, value]);
+  }
+  const step = stepOver(offset.length);
+  return kept.length >= Math.min(LEAST_TICKS, offset.length) ? kept : offset.flatMap((value, row) => (row % step ? [] : [[row, value]]));
 }
 
 // Of two outlines of horizontal lines, one going on where the other ends: [from, to, from, to] at each row.
@@ -72,7 +99,7 @@ class PlaneView {
     this.lines();
     this.marks();
     this.labels();
-    this.ring = draw("circle", { r: 12, class: "ring", visibility: "hidden" });
+    this.ring = draw("circle", { r: 9, class: "ring", visibility: "hidden" });
     this.svg.append(this.ring);
   }
 
@@ -94,14 +121,10 @@ class PlaneView {
   axes(low, high) {
     const { rows, history } = this.scene;
     const room = this.right - this.left;
-    let free = -Infinity;
-    for (const { at, text } of ticks(this.clock, low, high, Math.max(Math.floor(room / 110), 2))) {
-      const x = this.x(at);
-      this.svg.append(draw("path", { d: `M${x.toFixed(1)} ${this.top}V${this.bottom}`, class: "grid" }));
-      const half = text.length * 3.6;
-      if (x - half < Math.max(free + 8, 0) || x + half > this.width) continue;
-      this.svg.append(draw("text", { x: x.toFixed(1), y: this.bottom + 18, class: "tick middle", text }));
-      free = x + half;
+    const across = ticks(this.clock, low, high, Math.max(Math.floor(room / 110), 2));
+    for (const { at } of across) this.svg.append(draw("path", { d: `M${this.x(at).toFixed(1)} ${this.top}V${this.bottom}`, class: "grid" }));
+    for (const { at, text } of spaced(across, this.x, 0, this.width)) {
+      this.svg.append(draw("text", { x: this.x(at).toFixed(1), y: this.bottom + 18, class: "tick middle", text }));
     }
     for (const { at, text } of changesWithin(this.clock, low, high)) {
       const x = this.x(at);
@@ -110,13 +133,9 @@ class PlaneView {
       this.svg.append(draw("text", { x: (x + (side === "tick" ? 4 : -4)).toFixed(1), y: this.top + 10, class: side, text }));
     }
     this.svg.append(draw("text", { x: this.left, y: this.bottom + 42, class: "tick", text: "across: event time · upward: arrival, by offset" }));
-    let last = Infinity;
-    rows.forEach((i, row) => {
-      const y = this.y(row);
-      if (last - y < Math.max(16, (this.bottom - this.top) / 12)) return;
-      last = y;
-      this.svg.append(draw("text", { x: this.left - 8, y: (y + 4).toFixed(1), class: "tick end", text: number(history.records.offset[i]) }));
-    });
+    for (const [place, offset] of arrivalTicks(rows.map((i) => history.records.offset[i]), this.y)) {
+      this.svg.append(draw("text", { x: this.left - 8, y: (this.y(place) + 4).toFixed(1), class: "tick end", text: number(offset) }));
+    }
   }
 
   // The area that the close line has passed.
