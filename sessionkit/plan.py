@@ -580,6 +580,7 @@ def group_by_key(
     format: str | None = None,
     separator: str | None = None,
     header: bool = True,
+    label: str | None = None,
 ) -> Plan:
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
@@ -605,6 +606,8 @@ def group_by_key(
             front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
         separator, header: the character between the fields of text files, where their first lines do not show it; False
             if they have no line of names: their columns are then called c1, c2, ….
+        label: a column that says what each record is, such as the page of a click. It changes no result: pictures and
+            explanations name records by it, and `run.steps` reads a window as its labels.
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
@@ -20,7 +20,8 @@ from sessionkit.engine.apart import sessions_apart
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
 from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
-from sessionkit.records.keys import list_of_keys
+from sessionkit.records.keys import code_of_key, list_of_keys
+from sessionkit.records.labels import NO_LABELS
 from sessionkit.records.order import Cause, order_causes
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from sessionkit.views.explain.clock import Clock
     from sessionkit.views.explain.record import Explanation
     from sessionkit.views.kafka_metrics import Held, Level
+    from sessionkit.views.key_steps import Steps
     from sessionkit.views.lanes.lanes import Sort
     from sessionkit.views.lineage.lineage import Lineage
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
@@ -418,6 +420,33 @@ class Run(Generic[Frame]):
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
         return lineage_of(self.trace, self._key(key), start_ms, partition)
 
+    @called_as('run.steps("ada")')
+    def steps(self, key: Any) -> Steps[Frame]:
+        """The windows of a key as their steps: the labels of the records in each, in the order of their times.
+
+        A record is a step of each window that holds it; one that was dropped is none. Printed, a window is a line, such
+        as "09:00 home · search · 41 s · cart · pay", and `steps(key).table()` has a row for each step.
+
+        Args:
+            key: as in `explain`.
+        Raises:
+            InvalidArgument: the plan names no `label`.
+            UnknownRecord: the run holds no such key.
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> visits = sk.group_by_key("user", timestamp="at", label="page").windowed_by(plan.windows).count()
+            >>> visits.run(monday).steps("ada")
+            Key ada: 2 steps in 1 session on 2024-01-01.
+            09:00 home · shop
+            Times are in UTC.
+        """
+        from sessionkit.views.key_steps import Steps
+
+        if self.plan.source.label is None:
+            want = 'sk.group_by_key("user", timestamp="at", label="page"), with the column that says what a record is'
+            raise InvalidArgument(problem("steps are the labels of records", "a plan without label=", want))
+        return Steps(self.trace, self._windows, code_of_key(self.trace.keys, self._key(key)))
+
     def latency(self) -> Latency[Frame]:
         """How long after its end each window became final.
 
@@ -453,6 +482,13 @@ class Run(Generic[Frame]):
         from sessionkit.views.comparison.comparison import compare
 
         return compare(self, other)
+
+    def _showing(self, label: bool) -> Run:
+        """This run, or one whose records have no labels."""
+        if label or self.plan.source.label is None:
+            return self
+        batch = self.trace.batch.replace(labels=NO_LABELS)
+        return replace(self, _outcome=replace(self._outcome, kept_trace=replace(self.trace, batch=batch)))
 
     @property
     def _windows(self) -> WindowKind:
@@ -491,6 +527,7 @@ class Run(Generic[Frame]):
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
+        label: bool = True,
     ) -> Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
@@ -503,6 +540,7 @@ class Run(Generic[Frame]):
             theme: "light" or "dark"; without it that of `sk.options`.
             clock: names the clock of the axis.
             width: in pixels, 600 or more; without it the picture is as wide as the room that it is given.
+            label: False leaves out the records' labels, if the plan names some.
         Raises:
             UnknownRecord: the run holds no such key, or no record between these offsets.
             InvalidArgument: no such partition or theme; or `last` is below 1, or stands beside an offset.
@@ -514,7 +552,7 @@ class Run(Generic[Frame]):
         key = self._most_eventful_key if key is None else self._key(key)
         look: Any = {"theme": theme, "clock": clock, "width": width}
         stretch: Any = {"from_offset": from_offset, "until_offset": until_offset, "last": last}
-        scene = plane_scene(self.trace, self._windows, key, partition=partition, **stretch, **look)
+        scene = plane_scene(self._showing(label).trace, self._windows, key, partition=partition, **stretch, **look)
         return draw_plane(scene, playback=playback)
 
     @called_as("run.lanes()")
@@ -529,6 +567,7 @@ class Run(Generic[Frame]):
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
+        label: bool = True,
     ) -> Figure:
         """The windows of many keys, a lane each.
 
@@ -537,7 +576,7 @@ class Run(Generic[Frame]):
             sort: "drops", "merges", "activity" or "key".
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
                 part with the most to see, and `start=0` shows everything.
-            theme, clock, width: as in `plane`.
+            theme, clock, width, label: as in `plane`.
         Raises:
             InvalidArgument: an unknown theme or order, or a span that ends before it starts.
             UnknownRecord: the run holds no such key.
@@ -548,8 +587,9 @@ class Run(Generic[Frame]):
 
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         span: Any = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
-        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self._all_lanes}
-        scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
+        run = self._showing(label)
+        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": run._all_lanes}
+        scene = lane_scene(run.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
         return draw_lanes(scene)
 
     def drop_calendar(self) -> DropCalendar[Frame]:
@@ -603,6 +643,7 @@ class Run(Generic[Frame]):
         keys: Iterable[Any] | None = None,
         most_records: int = 100_000,
         hide_keys: bool = False,
+        label: bool | None = None,
         title: str | None = None,
     ) -> Path:
         """Writes a page with sliders that needs no kernel and no network: who opens it can ask "what if".
@@ -618,6 +659,7 @@ class Run(Generic[Frame]):
                 other keys, drawn at random, that have at most so many records together. It says in red what it leaves
                 out, with the largest keys by name. Each record keeps the stream time of the whole run.
             hide_keys: numbers the keys, "key 1", instead of naming them.
+            label: False leaves out the records' labels; by default they are in the page unless it hides the keys.
             title: of the page; without it, the key columns and the windows.
         Returns:
             The path.
@@ -639,7 +681,7 @@ class Run(Generic[Frame]):
         if Path(path).suffix not in ("", ".html", ".htm"):
             raise InvalidArgument(problem("a page is HTML", shorten(path), 'a path such as "clicks.html"'))
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
-        page = Page(self, named, most_records, hide_keys)
+        page = Page(self._showing(not hide_keys if label is None else label), named, most_records, hide_keys)
         said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title
         text, place = page_html(page, said, self.plan), Path(path)
         write_whole(place, lambda aside: aside.write_text(text, encoding="utf-8"))

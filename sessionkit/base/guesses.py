@@ -18,6 +18,7 @@ OF_A_RUN = {
     "changelog": "updates events emitted to_stream toStream",
     "write_html": "to_html save page",
     "explain": "why",
+    "steps": "journey journeys path paths funnel sequence labels",
 }
 OF_A_PLAN = {
     "aggregate": "agg sum min max mean avg first last collect",
@@ -68,6 +69,7 @@ NEEDLESS = {  # why there is no such one
         (("plan.run", name) for name in ("gap", "inactivity_gap", "grace", "size", "advance", "time_difference")),
         'plan.with_windows(grace="5m") has other lengths',
     ),
+    ("plan.run", "label"): 'label= belongs to sk.group_by_key("user", timestamp="at", label="page")',
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
 }

@@ -36,6 +36,7 @@ _TAKEN_FOR_KEYS = frozenset(
         *("start", "end", "before_count", "after_count", "before_bounds", "after_bounds"),
         *("verdict", "sent_count", "moved_ms"),
         *("earlier_start", "earlier_end", "later_start", "later_end"),
+        *("position", "label", "pause_ms"),
     }
 )
 _MOST_TEXT = 2**31  # bytes in one column of Arrow's plain text

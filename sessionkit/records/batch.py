@@ -25,6 +25,7 @@ from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks, mark_remarks
+from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
 from sessionkit.records.row_names import rows_moved
@@ -94,6 +95,7 @@ class RecordBatch:
     first_offset: Longs | None = None
     row: Rows | None = None  # of the data, where its rows were sorted by time
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
+    labels: Labels = NO_LABELS
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
     timezone: str = "UTC"  # in which their times are told
@@ -135,6 +137,7 @@ class RecordBatch:
             given_offset=None if self.given_offset is None else self.given_offset[rows],
             row=None if self.row is None else self.row[rows],
             idle=None if self.idle is None else self.idle.at(rows),
+            labels=self.labels.at(rows),
             **changes,
         )
 
@@ -282,6 +285,7 @@ def batch_of(
         rejected=rejected,
         given_offset=offset,
         values=values,
+        labels=NO_LABELS if source.label is None else Labels.of(table, source.label),
         frame=frame,
         remarks=(*remarks, *_float_text_remarks(table, source.keys), *marked, *_lacking(rejected, lacks)),
         timezone=zone,

@@ -96,14 +96,14 @@ def _are_late(times: Longs, lag_ms: int, group: npt.NDArray[np.integer] | None =
 def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
     """A record by its offset, in the middle of a sentence; where rows were sorted by time, by its row, too.
 
-    `told` is what else is said of it, in brackets; without it, its key.
+    `told` is what else is said of it, in brackets, beside its label; without it, its key.
     """
     key = batch.key_at(row)
     number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
     place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
     partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
     told = told if told is not None else "no key" if key is None else f"key {key_name(key)}"
-    brackets = ", ".join(filter(None, (place, partition, told)))
+    brackets = ", ".join(filter(None, (batch.labels.quoted(row), place, partition, told)))
     return f"record {number} ({brackets})" if brackets else f"record {number}"
 
 

@@ -24,7 +24,7 @@ TIME_UNITS = get_args(TimeUnit)
 FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
-_TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator")
+_TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator", "label")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 
 
@@ -50,6 +50,7 @@ class Source:
     format: str | None = None  # of times that are text, as strftime has it
     separator: str | None = None  # of the fields of text files; None: what their first lines show
     header: bool = True  # False: text files have no line of names
+    label: str | None = None  # the column that says what a record is to a reader; decides nothing
 
     def __post_init__(self) -> None:
         zone: object = self.timezone
@@ -189,7 +190,7 @@ class Source:
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""
-        named = [*self.keys, self.timestamp, self.partition, self.offset, self.arrival]
+        named = [*self.keys, self.timestamp, self.partition, self.offset, self.arrival, self.label]
         return list(dict.fromkeys(name for name in named if name is not None))
 
 

@@ -70,6 +70,15 @@ class SessionTrace(Trace):
         first, rows = self._by_window
         return rows[first[window] : first[window + 1]]
 
+    def records_in(self, window: int) -> Longs:
+        """The records of this run that a session holds at the end, by their rows."""
+        first, rows = self._by_survivor
+        return rows[first[window] : first[window + 1]]
+
+    @cached_property
+    def _by_survivor(self) -> tuple[Longs, Longs]:
+        return grouped(self.survivor, len(self.window_columns.key))
+
     def bounds_before(self, window: int, index: int) -> tuple[int, int]:
         """Bounds of a window just before record `index`."""
         rows = self.records_of(window)

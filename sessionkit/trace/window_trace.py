@@ -16,7 +16,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.trace.loops import sizes_of_touches, times_of_touches
+from sessionkit.trace.loops import grouped, sizes_of_touches, times_of_touches
 from sessionkit.trace.trace import Closes, Trace, status_words, words
 
 TOUCH = 75, "rows, one for each window of each record"  # bytes of a touch, and what it is to a user
@@ -135,14 +135,16 @@ class WindowTrace(Trace):
         row_of = dict(zip(self.window_columns.start_ms[own].tolist(), own.tolist(), strict=True))
         return np.array([row_of[start] for start in start_ms.tolist()], np.int64)
 
+    @cached_property
+    def _by_window(self) -> tuple[Longs, Longs]:
+        return grouped(self.touches.window, len(self.window_columns.key))
+
     def records_in(self, window: int) -> Longs:
         """The records of this run that a window holds at the end, by their rows: its own, and those that it copied."""
-        touches, of_key = self.touches, self._touches_like(window)
-        of_key = of_key[np.argsort(touches.window[of_key], kind="stable")]
+        touches, (first, of_windows) = self.touches, self._by_window
         found, before = [], len(self)
         while window >= 0:
-            low, high = np.searchsorted(touches.window[of_key], (window, window + 1))
-            rows = of_key[low:high]
+            rows = of_windows[first[window] : first[window + 1]]
             rows = rows[touches.record[rows] < before]
             made = np.flatnonzero(touches.effect[rows] != ADDED)
             if len(made):  # of several times the last: a processor had deleted it

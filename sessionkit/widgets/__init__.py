@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
 
 @called_as('sk.tune(plan, data, grace=("0s", "6h"))')
-def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
+def tune(plan: Plan, data: Any, *, label: bool = True, **spans: tuple[Duration, Duration]) -> TuneBoard:
     """A board with a slider for each length of the plan's windows, and counts and pictures that follow.
 
     Its `plan` and `run` are the current ones; `set(grace="2h")` moves a slider from code.
 
     Args:
         data: what `plan.run` takes, except Spark DataFrames: the records are read once and run again at each step.
+        label: False leaves out the records' labels, if the plan names some.
         spans: the shortest and the longest length that a slider offers, such as `grace=("0s", "6h")`; without one it
             goes from a thirtieth of the plan's length to thirty times it. A length between its steps can be typed.
     Raises:
@@ -47,7 +49,9 @@ def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard
     _check_installed()
     from sessionkit.widgets.tune_board import TuneBoard
 
-    return TuneBoard(*plan_and_data(plan, data, "tune"), spans)
+    plan, data = plan_and_data(plan, data, "tune")
+    source = plan.source if label else replace(plan.source, label=None)
+    return TuneBoard(replace(plan, source=source), data, spans)
 
 
 @called_as('sk.play(run, "ada")')
@@ -59,6 +63,7 @@ def play(
     from_offset: int | None = None,
     until_offset: int | None = None,
     last: int | None = None,
+    label: bool = True,
 ) -> Player:
     """The arrivals of one key's plane, one after the other: by slider, arrow keys or the play button.
 
@@ -68,6 +73,7 @@ def play(
         key: whose plane; by default the key with the most events.
         partition, from_offset, until_offset, last: where to look, as in `run.plane`: a partition, and offsets or a
             number of records to show only a part.
+        label: as in `run.plane`.
     Raises:
         NotKept: the run was started with `trace=False`.
         UnknownRecord: the run holds no such key, or no record between these offsets.
@@ -82,7 +88,8 @@ def play(
     _check_installed()
     from sessionkit.widgets.player import Player
 
-    return Player(run, key, partition=partition, from_offset=from_offset, until_offset=until_offset, last=last)
+    stretch = {"partition": partition, "from_offset": from_offset, "until_offset": until_offset, "last": last}
+    return Player(run._showing(label), key, **stretch)
 
 
 @called_as('sk.browse(store), or sk.browse(run, "dropped")')

@@ -20,6 +20,7 @@ from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
 from sessionkit.views.emissions.emissions import Emissions
 from sessionkit.views.explain.clock import Clock
 from sessionkit.views.explain.record import Explanation
+from sessionkit.views.key_steps import Steps
 from sessionkit.views.lineage.lineage import Lineage
 from sessionkit.views.over_time.over_time import Latency, OpenWindows
 from sessionkit.views.partition_times import PartitionTimes
@@ -37,7 +38,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         for name in ("count", "sum", "mean", "min", "max", "first", "last", "collect", "reduce", "aggregation")
     ],
     "Runs": [
-        (sk.Run, "run"), (Explanation, "explanation"), (Lineage, "lineage"), (Emissions, "emissions"),
+        (sk.Run, "run"), (Explanation, "explanation"), (Steps, "steps"), (Lineage, "lineage"),
+        (Emissions, "emissions"),
         (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (Clock, "clock"),
         (PartitionTimes, "times"), (Comparison, "comparison"),
     ],

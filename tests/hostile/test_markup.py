@@ -130,7 +130,7 @@ def run(text: str, **options: Any) -> sk.Run:
     data = pd.DataFrame({"user": [text] * 5, "at": [second * 1_000 for second in seconds], text: [text] * 5})
     named = {text: sk.last(text), "first": sk.first(text), "all": sk.collect(text), "own": sk.reduce(join, text)}
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    keyed = sk.group_by_key("user", timestamp="at", unit="ms")
+    keyed = sk.group_by_key("user", timestamp="at", unit="ms", label=text)
     done = run_by(keyed.windowed_by(windows).aggregate(**named), data, **options)
     return done
 
@@ -154,6 +154,7 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
     yield "trace", done.trace._repr_html_()
     for offset in range(5):
         yield f"explanation {offset}", done.explain(offset=offset)._repr_html_()
+    yield "steps", done.steps(text)._repr_html_()
     yield "kafka's rules", run(text, rules="kafka")._repr_html_()
     yield "store", store(text)._repr_html_()
 
@@ -166,7 +167,7 @@ def harmless() -> dict[str, list[tuple[Any, ...]]]:
 
 def test_the_harmless_text_shows_all_there_is_to_show(harmless: dict[str, list[tuple[Any, ...]]]) -> None:
     assert len(PAYLOADS) >= 40 and len(set(PAYLOADS)) == len(PAYLOADS)
-    assert len(harmless) == 10
+    assert len(harmless) == 11
     for name, html in shown(HARMLESS):
         assert name == "trace" or HARMLESS in Parts(html).words  # the test sees the text where it is shown
     assert "was dropped" in dict(shown(HARMLESS))["explanation 4"]
@@ -192,6 +193,18 @@ def test_pictures_of_emissions_hold_no_part_more(payload: str) -> None:
         *figure.layout.yaxis.ticktext,
     ]
     texts += [text for trace in figure.data for text in trace.hovertext or ()]
+    assert len(texts) > 10
+    for text in texts:
+        assert {mark[1] if mark[0] == "end of" else mark[0] for mark in Parts(text).marks} <= {"b", "span", "br"}
+        assert "$" not in text
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+def test_pictures_with_labels_hold_no_part_more(payload: str) -> None:
+    done = run(payload)
+    texts = [note.text for note in done.plane(payload).layout.annotations]
+    for trace in (*done.plane(payload).data, *done.lanes().data):
+        texts += [*(trace.hovertext or ()), *(trace.text or ())]
     assert len(texts) > 10
     for text in texts:
         assert {mark[1] if mark[0] == "end of" else mark[0] for mark in Parts(text).marks} <= {"b", "span", "br"}

@@ -29,7 +29,7 @@ def drawn(kind: str, seed: int) -> sk.Run:
         extra = int(rng.choice([0, 0, 1, 7, 60, 10_000])) * unit
         retention = f"{windows.close_lag_ms + extra}ms"
     plan = (
-        sk.group_by_key("key", timestamp="at", partition="p", offset="o", on_bad_time="drop")
+        sk.group_by_key("key", timestamp="at", partition="p", offset="o", on_bad_time="drop", label="value")
         .windowed_by(windows)
         .aggregate(**RESULTS)
     )

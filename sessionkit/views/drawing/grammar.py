@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_label
+from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_width
 from sessionkit.views.drawing.palettes import Figure, Palette, enough_width, options
@@ -305,14 +306,19 @@ def reasons(
 
     Of a drop it also says what would have kept it.
     """
-    offset, times = trace.batch.offset, trace.batch.timestamp_ms
-    words = [f"offset {offset[row]:,} · {show(int(times[row]))}" for row in rows]
+    words = [place_words(trace.batch, row, show) for row in rows]
     for number, row in enumerate(rows[:most]):
         words[number] = _in_lines(short_reason(trace, window, row))
         if row in missing_ms:
             short = f"{lacked(missing_ms[row])} short: {cure(window.grace_ms, missing_ms[row])}"
             words[number] = f"{words[number]}<br>{short}"
     return words
+
+
+def place_words(batch: RecordBatch, row: int, show: Callable[[int], str]) -> str:
+    """A record by its offset, its label and its time, for a hover."""
+    label = [escape_label(said)] if (said := batch.labels.quoted(row)) else []
+    return " · ".join([f"offset {batch.offset[row]:,}", *label, show(int(batch.timestamp_ms[row]))])
 
 
 @lru_cache(8_192)  # most records do under one setting what they did under the one before it

@@ -62,7 +62,7 @@ class Placement:
     def __init__(self, frame: Frame, axis: TimeAxis, colours: Palette) -> None:
         self._axis, self._colours = axis, colours
         self._rooms = [_Room(each) for each in frame.widths]
-        self._texts: set[str] = set()
+        self._texts: set[tuple[str, str]] = set()
         self._count: Counter[str] = Counter()
         self.annotations: list[dict[str, Any]] = []
         self.rows: list[float] = []
@@ -89,7 +89,7 @@ class Placement:
 
     def place(self, label: Label, leader: bool = True) -> bool:
         """Puts the label at the best of its places; False if there is none, or its kind or text had its share."""
-        if self.is_full(label.kind) or label.text in self._texts:
+        if self.is_full(label.kind) or (label.kind, label.text) in self._texts:
             return False
         offsets = label.places
         left = np.arange(len(offsets))  # the places at which it may stand
@@ -102,7 +102,7 @@ class Placement:
         for room in self._rooms:
             room.take(label, best, leader)
         self._count[label.kind] += 1
-        self._texts.add(label.text)
+        self._texts.add((label.kind, label.text))
         self.rows.append(label.y)
         self.annotations.append(self._annotation(label, best, leader))
         return True

@@ -25,6 +25,7 @@ from sessionkit.views.drawing.grammar import (
     cure,
     empty_figure,
     lines,
+    place_words,
     reasons,
     shown_names,
     timed_figure,
@@ -105,7 +106,7 @@ def _hover(scene: WindowLanes, row: int) -> str:
     """Where a record stands, and for a drop what would have kept it."""
     batch = scene.trace.batch
     name = escape_label(scene.trace.keys[int(batch.key[row])].as_py())
-    said = [f"{name} · offset {batch.offset[row]:,} · {scene.axis.show(int(batch.timestamp_ms[row]))}"]
+    said = [f"{name} · {place_words(batch, row, scene.axis.show)}"]
     if row in scene.missing_ms:
         missing_ms = scene.missing_ms[row]
         said.append(f"{lacked(missing_ms)} short: {cure(scene.window.grace_ms, missing_ms)}")
@@ -120,7 +121,7 @@ def _sizes(scene: WindowLanes, frame: Frame, rows: Longs, heights: list[float]) 
     for row, left, right, y in zip(rows.tolist(), starts, ends, heights, strict=True):
         is_high = scene.bar_pixels(round(y)) >= _LEAST_BAR
         size, left, right = size_of(scene.trace, row), max(left, 0.0), min(right, float(frame.plot_width))
-        for text in (size.words, f"{size.record_count:,}"):
+        for text in filter(None, (scene.steps.get(row), size.words, f"{size.record_count:,}")):
             half, middle = text_width(text, SMALL) / 2 + 3, (left + right) / 2
             crossed = any(middle - half < x < middle + half for x in scene.clocks_x(frame))
             if is_high and 2 * half <= right - left and not crossed:

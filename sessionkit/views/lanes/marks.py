@@ -16,7 +16,7 @@ from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Size
 from sessionkit.views.scenes.scene import Lanes
-from sessionkit.views.scenes.session_scene import SessionLanes, session_size
+from sessionkit.views.scenes.session_scene import SessionLanes
 from sessionkit.views.words import closed_words, without_place
 
 
@@ -54,7 +54,8 @@ def middles(scene: Lanes, windows: Longs, heights: Sequence[float]) -> Drawn:
         state = f"<b>closed</b> {closed_words(trace, row)}" if trace.closed_by[row] >= 0 else "<b>still open</b>"
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(end_ms)}"
         name = escape_label(trace.keys[int(columns.key[row])].as_py())
-        words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}")
+        steps = f"<br>{scene.steps[row]}" if row in scene.steps else ""
+        words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}{steps}")
     at_ms, records = (columns.start_ms[windows] + columns.end_ms[windows]) // 2, len(scene.board.records)
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
     return marks(scene.axis, at_ms, heights, words, scene.window.noun, records, marker=marker, showlegend=False)
@@ -191,8 +192,8 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
             in_the_way += [(edge - 2, edge + 2) for edge in frame.x(np.concatenate(edges)).tolist()]
         in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
-            length_ms = int(columns.end_ms[row] - columns.start_ms[row])
-            for place in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
+            texts = [*filter(None, [scene.steps.get(row)]), scene.size_words(row), scene.sizes[row].words]
+            for place in _places(scene, scene.sizes[row], texts, left, right, in_the_way):
                 low, high = place.extent
                 clear = all(high <= begin or low >= end for begin, end in in_the_way)
                 if clear and low >= 0 and high <= frame.plot_width:
@@ -203,14 +204,14 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
 
 
 def _places(
-    scene: SessionLanes, size: Size, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
+    scene: SessionLanes, size: Size, texts: list[str], left: float, right: float, in_the_way: list[tuple[float, float]]
 ) -> Iterator[LaneText]:
     """Words for a bar at each place where they may stand, best first."""
     if not scene.is_roomy:
         yield LaneText(f"{BESIDE_BAR}{size.record_count:,}", right, 0, "right")
         return
     middle = (left + right) / 2
-    for text in dict.fromkeys([session_size(size, length_ms), size.words, f"{size.record_count:,}"]):
+    for text in dict.fromkeys([*texts, f"{size.record_count:,}"]):
         centred = LaneText(text, middle, 0, "center")
         yield centred
         for low, high in in_the_way:

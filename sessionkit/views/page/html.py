@@ -165,6 +165,10 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
     """The records, the lengths, and what is computed of them."""
     columns, told = record_columns(trace, chosen)
     results = result_columns(run.plan._aggregations, run._outcome.batch.values, chosen)
+    if trace.batch.labels.column is not None:
+        words = [trace.batch.labels.quoted(row) for row in chosen.rows.tolist()]
+        names, columns["label"] = np.unique(np.array(words, np.str_), return_inverse=True)
+        told["labels"] = names.tolist()
     layout, data = packed({**columns, **results.columns})
     lengths = lengths_of(windows, getattr(trace, "retention_ms", 0))
     records = {"layout": layout, "data": data, "told": told, "lengths": lengths}
@@ -280,8 +284,9 @@ class Page:
     def carries(self) -> str:
         """What is in the page, in a sentence, as who passes it on should know."""
         some = self.sample
-        what = "times" if self._hidden else "keys and times"
-        said = f"This page carries the {what} of {plural(len(some.rows), 'record')} of {plural(len(some.keys), 'key')}"
+        what = ["keys"] * (not self._hidden) + ["labels"] * ("labels" in self._engine["told"])
+        which = f"{', '.join(what)} and times" if what else "times"
+        said = f"This page carries the {which} of {plural(len(some.rows), 'record')} of {plural(len(some.keys), 'key')}"
         return said + (": the keys are only numbered." if self._hidden else ".")
 
     def left_out(self) -> list[str]:

@@ -17,11 +17,12 @@ from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import partition_counts
-from sessionkit.views.scenes.scene import Plane
+from sessionkit.views.scenes.scene import MOST_NAMED, Plane
 from sessionkit.views.words import closer_words, without_place
 
 THIN = {"width": 1}
 _RIM_ROWS = 70  # of a plane, each as high as a mark
+NAME_SIZE = 11  # of labels of records
 MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels between two
 
 
@@ -282,6 +283,12 @@ def labels(
     _label_caps(scene, frame, placement)
     saved = Spoken("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved_words)
     _label_records(scene, placement, saved, lambda _, row: kept_though_late(scene, row))
+    for row in own[scene.trace.accepted[own]].tolist() if len(own) <= MOST_NAMED else []:
+        if label := escape_label(batch.labels.words(row)):
+            away, at = text_size(label, NAME_SIZE)[0] / 2 + 9, int(batch.timestamp_ms[row])
+            places = np.array([(side * (away + more), 0) for more in (0, 15) for side in (1, -1)])
+            named = Label(f"label of {row}", at, scene.y_of(row), label, scene.colours.mute, places, NAME_SIZE)
+            placement.place(named, leader=False)
     return placement
 
 

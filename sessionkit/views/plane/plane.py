@@ -25,6 +25,7 @@ from sessionkit.views.drawing.grammar import (
     growing,
     lines,
     marks,
+    place_words,
     reasons,
     shown_names,
     timed_figure,
@@ -121,8 +122,7 @@ def _window_points(scene: WindowPlane) -> list[Drawn]:
 
 def _hover(scene: WindowPlane, row: int) -> str:
     """What one record did."""
-    batch, met = scene.trace.batch, scene.met[row]
-    said = [f"offset {batch.offset[row]:,} · {scene.axis.show(int(batch.timestamp_ms[row]))}"]
+    met, said = scene.met[row], [place_words(scene.trace.batch, row, scene.axis.show)]
     if met.counted:
         said.append(f"counts in {plural(met.counted, 'window')}")
     if met.missing_ms:

@@ -13,13 +13,14 @@ import numpy as np
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
+from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
 from sessionkit.views.drawing.measured_text import Heading, key_labels, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
 from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, T_co
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, do_overlap
 
 _CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
 _HEAD_PIXELS = 34  # above the newest row's end, for the labels of what is still open
@@ -27,6 +28,7 @@ _SMALLEST_PLANE, _LARGEST_PLANE, _ROW_PIXELS = 420, 620, 18
 _FAR = 4  # times as wide as the rest: a drop that would make the picture wider stands at its edge
 _MANY_TETHERS, _ROWS_APART = 12, 3  # more tethers of drops that follow so closely are drawn as one area
 _LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, and what all lanes should share
+MOST_NAMED, STEPS_LETTERS = 24, 90  # records of a lane or plane with labels; letters of those of a window
 _ROOMY_PITCH = 60  # from here on there is room for words below the bars
 _NAME_LENGTH = 26
 _BARE_TOP, _BARE_BOTTOM = 14, 48  # pixels around the plot of a picture whose title and legend stand beside it
@@ -268,6 +270,21 @@ class Lanes(Generic[T_co]):
     @abstractmethod
     def size_words(self, row: int) -> str:
         """What a window holds."""
+
+    @cached_property
+    def steps(self) -> dict[int, str]:
+        """The labels of the records in each window that is shown whole, where windows lie apart and records are few."""
+        trace, labels, rows = self.trace, self.trace.batch.labels, self.board.of(self.trace.accepted)
+        if labels.column is None or do_overlap(self.window):
+            return {}
+        rows = rows[np.bincount(self.height_of(rows))[self.height_of(rows)] <= MOST_NAMED]
+        rows = rows[np.argsort(trace.batch.timestamp_ms[rows], kind="stable")]
+        window = trace.ended_in[trace.last_window[rows]]
+        parts = ((each, rows[window == each].tolist()) for each in np.unique(window).tolist())
+        whole = (
+            (each, labels.steps(part, [""] * len(part))) for each, part in parts if len(part) == trace.size_of(each)
+        )
+        return {each: escape_label(" · ".join(words for words, _ in steps), STEPS_LETTERS) for each, steps in whole}
 
     @cached_property
     def stream_time_ms(self) -> int | None:

@@ -25,9 +25,10 @@ class Explainer {
   // The record by its offset and key, as a sentence begins.
   name(i) {
     const { records } = this;
+    const label = records.label(i) && `${records.label(i)}, `;
     const partition = records.partitions > 1 ? `partition ${records.partitionNumbers[records.partition[i]]}, ` : "";
     const key = records.key[i] < 0 ? "no key" : `key ${this.keys[records.key[i]]}`;
-    return `Record ${records.offset[i]} (${partition}${key})`;
+    return `Record ${records.offset[i]} (${label}${partition}${key})`;
   }
 
   span(start, end) {

@@ -527,7 +527,7 @@ class WhatIf {
       return `${data.keys[Math.floor(slot[thing.window] / records.partitions)]}: ${state}\n${this.clock.short(from)} to ${this.clock.short(to)}\n${plural(size, "record")}${to > from ? ` · ${aboutDuration(to - from)}` : ""}`;
     }
     const i = thing.record;
-    const said = [`${data.keys[records.key[i]]} · offset ${number(records.offset[i])} · ${this.clock.short(records.time[i])}`];
+    const said = [`${data.keys[records.key[i]]} · offset ${number(records.offset[i])}${records.label(i) && ` · ${records.label(i)}`} · ${this.clock.short(records.time[i])}`];
     if (thing.kind === "other") return `${said[0]}\nanother key`;
     if (done.decision[i] === LATE) {
       const missing = lackedBy({ records, lengths, done }, i);

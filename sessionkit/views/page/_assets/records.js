@@ -43,6 +43,7 @@ function recordsOf(columns, told) {
     const missing = columns.get(`missing${n}`);
     values.push(Array.from(columns.get(`value${n}`), (value, i) => (missing?.[i] ? null : value)));
   }
-  const { lastStream, partitionNumbers } = told;
-  return { count, key, partition, partitions, partitionNumbers, reason, stream, time, offset, slot, lastStream, values };
+  const { lastStream, partitionNumbers, labels } = told;
+  const label = (i) => (labels ? labels[columns.get("label")[i]] : ""); // in quotation marks
+  return { count, key, label, partition, partitions, partitionNumbers, reason, stream, time, offset, slot, lastStream, values };
 }

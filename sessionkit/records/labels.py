@@ -1,0 +1,55 @@
+"""What each record is to a reader: the column that a plan names as its label. It decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
+
+from sessionkit.base.arrays import arrow_array
+from sessionkit.base.text import key_name
+from sessionkit.errors import attempted
+from sessionkit.records.inputs.plain_columns import check_text
+
+LABEL_LETTERS = 24  # of a label among other words
+
+
+class Labels(NamedTuple):
+    """The label of each record, in its own type; no column where the plan names none."""
+
+    column: Any = None  # a pa.ChunkedArray
+
+    @classmethod
+    def of(cls, table: Any, name: str) -> Labels:
+        """The labels in the column of this name."""
+        check_text(table[name], name)
+        return cls(table[name])
+
+    def at(self, rows: Any) -> Labels:
+        """The labels of these rows: a slice, or places in any order."""
+        if self.column is None:
+            return self
+        return Labels(self.column[rows] if isinstance(rows, slice) else self.column.take(arrow_array(rows)))
+
+    def words(self, row: int) -> str:
+        """The label of a record in one short line, not escaped; "" if it has none."""
+        label = None if self.column is None else attempted(self.column[row].as_py, but=(ValueError, OverflowError))
+        return "" if label is None else key_name(label, LABEL_LETTERS)
+
+    def quoted(self, row: int) -> str:
+        """The label of a record in quotation marks, not escaped; "" if it has none."""
+        return f"“{words}”" if (words := self.words(row)) else ""
+
+    def steps(self, rows: list[int], pauses: list[str]) -> Iterator[tuple[str, int]]:
+        """(words, how many records) for each step: equal labels in a row are one; (the pause, 0) stands between them.
+
+        `pauses` are the words for the pause before each record, "" where none is said. A missing label is a dash.
+        """
+        told = zip(accumulate(map(bool, pauses)), rows, pauses, strict=True)
+        for _, alike in groupby(told, lambda each: (each[0], self.column[each[1]])):
+            (_, row, pause), *more = alike
+            yield from [(pause, 0)] if pause else []
+            yield (self.words(row) or "–") + (f" ×{len(more) + 1:,}" if more else ""), len(more) + 1
+
+
+NO_LABELS = Labels()
