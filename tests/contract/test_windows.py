@@ -202,6 +202,18 @@ def test_kafka_has_them_or_is_said_not_to(windows: WindowKind) -> None:
         sk.audit(plan, table)
 
 
+def test_a_record_is_a_step_of_each_window_that_holds_it(windows: WindowKind) -> None:
+    emit = strategies_of(windows)[-1]
+    plan = plan_of(windows, emit, {"n": sk.count()}, partition="partition", offset="offset", label="value")
+    run = plan.run(records(3))
+    for key in run.trace.keys.to_pylist():
+        mine = run.table().filter(pc.equal(run.table()["key"], key))
+        steps = rows_of(run.steps(key).table())
+        last = [step for step, after in pairwise([*steps, {"position": 1}]) if after["position"] == 1]
+        told = [(each["partition"], each["window_start_ms"], each["position"]) for each in last]
+        assert sorted(told) == sorted((each["partition"], each["window_start_ms"], each["n"]) for each in rows_of(mine))
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_export_that_knows_no_such_windows_says_so(name: str) -> None:
     plan = plan_over(KINDS[name])
