@@ -14,7 +14,8 @@ from sessionkit.base.decisions import LATE
 from sessionkit.errors import shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.grammar import Outline, growing
-from sessionkit.views.explain.figure import LETTERS, MARK, chain_figure
+from sessionkit.views.drawing.simple_frame import ROW_LETTERS
+from sessionkit.views.explain.figure import MARK, chain_figure
 from sessionkit.views.lanes.lanes import lane_scene
 from sessionkit.views.page.sample import sample
 from sessionkit.views.plane.plane import plane_scene
@@ -137,7 +138,7 @@ def chain(trace: Any, windows: Any, index: int) -> dict[str, Any]:
         lines.append([row, *each.x, kinds[each.line.width, each.line.dash], each.y[0] != each.y[1]])
     marks = [[CHAIN_ROWS[round(each.y[0] - MARK)], each.x[0], each.marker.symbol] for each in figure.data[len(lines) :]]
     notes = sorted(figure.layout.annotations, key=lambda note: note.y)
-    said = [html.unescape(note.text).replace("key )", "key (empty))") for note in notes]
+    said = [html.unescape(note.text.replace("<br>", " ")).replace("key )", "key (empty))") for note in notes]
     heading = html.unescape(re.sub("<.*?>", "", figure.layout.title.text.replace("<br>", " ")))
     title = re.findall(r"^Why .*? (?:was kept|was dropped|missed a window)", heading)[0]
     note = "".join(re.findall(r"[\d,]+ records? came too late for this stream time", heading))
@@ -150,7 +151,7 @@ def as_the_package(chain: Any, at: Any) -> Any:
     symbols = {"drop": "x", "record": "circle", "mover": "diamond"}
     lines = [[row, low, high, widths.get(kind, "thin"), bool(up)] for row, low, high, kind, *up in chain["lines"]]
     marks = [[row, int(at[index]), symbols[kind]] for row, index, kind in chain["marks"]]
-    said = [shorten(words, LETTERS) for words in chain["said"]]
+    said = [shorten(words, ROW_LETTERS) for words in chain["said"]]
     return {**chain, "lines": lines, "marks": marks, "said": said, "note": chain["note"].removesuffix(".")}
 
 

@@ -39,8 +39,8 @@ def key_labels(keys: Sequence[object], length: int) -> list[str]:
     if len(set(cut)) < len(set(map(str, keys))):
         texts = [shorten(key, 1_000) if key != "" else "(empty)" for key in keys]
         whole = [text for text in texts if len(text) > length]
-        same = _shared(whole), _shared([text[::-1] for text in whole])
-        cut = [text if len(text) <= length else _around(text, *same, length) for text in texts]
+        before, after = _shared(whole), _shared([text[::-1] for text in whole])
+        cut = [text if len(text) <= length else _around(text, before, after, length) for text in texts]
     return [escape_label(text, 2 * length) for text in cut]
 
 

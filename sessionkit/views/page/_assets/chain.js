@@ -23,7 +23,7 @@ function decisionChain(explainer, i, isWhole) {
   lines.push(["close", close, stream, "wait"], ...["record", "close"].map((row) => [row, close, close, "close", true]));
   const [mover, before] = explainer.mover(i);
   if (isWhole && mover !== NONE && before >= 0) {
-    said[2] += `, moved on by ${showDuration(stream - before)}`;
+    said[2] += `, moved on by ${aboutDuration(stream - before)}`;
     lines.push(["stream", before, stream, "moved"]);
   }
   lines.push(...CHAIN_ROWS.map((row) => [row, stream, stream, "stream", true]));

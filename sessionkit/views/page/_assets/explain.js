@@ -55,7 +55,7 @@ class Explainer {
     } else if (done.decision[i] === OPENED) {
       words.push(...this.goneNear(i));
     } else if (time < close) {
-      words.push(`It was late, ${showDuration(close - time)} behind the close line: ${line}. But it was kept, as it touches a session that was still open.`);
+      words.push(`It was late, ${aboutDuration(close - time)} behind the close line: ${line}. But it was kept, as it touches a session that was still open.`);
     }
     return [...words, this.whoMoved(i), ...this.times];
   }
@@ -182,7 +182,7 @@ class Explainer {
       );
     } else if (time < close) {
       const kept = counted.length === 1 ? "its window was still open" : "its windows were still open";
-      words.push(`It was late, ${showDuration(close - time)} behind the close line (${at(stream)} − grace ${grace}), but ${kept}.`);
+      words.push(`It was late, ${aboutDuration(close - time)} behind the close line (${at(stream)} − grace ${grace}), but ${kept}.`);
     }
     return [...words, this.whoMoved(i), ...this.times];
   }
