@@ -76,6 +76,8 @@ def separator_of(content: Content) -> str:
     if not found and first.count(b" ") >= 2:
         found = [" "]
     alike = [each for each in found if not second or first.count(each.encode()) == second.count(each.encode())]
+    if alike[1:] and alike[0] == "," and len(re.findall(rb":\d\d,\d{3}(?!\d)", first)) == first.count(b","):
+        alike.remove(",")  # it stands before fractions of seconds
     if len(alike) == 1:
         return alike[0]
     return "\t" if content.usual is None and "\t" in found else usual

@@ -219,6 +219,20 @@ def test_a_separator_that_the_first_lines_show(tmp_path: Path, name: str, separa
     assert any(f"separated by {named}" in remark for remark in read.remarks) is not usual
 
 
+@pytest.mark.parametrize(("separator", "named"), [(";", "semicolons"), ("|", "the character |"), ("\t", "tabs")])
+@pytest.mark.parametrize("more", ["", "2016-12-19 16:31:48,025;ERROR\n"])
+def test_the_comma_before_a_fraction_of_a_second_separates_nothing(
+    tmp_path: Path, separator: str, named: str, more: str
+) -> None:
+    """Times and levels cut from the log of a broker became keys such as "999;TRACE"."""
+    file, lines = tmp_path / "state.csv", f"2016-12-19 16:31:47,999;TRACE\n{more}"
+    file.write_text(lines.replace(";", separator), encoding="utf-8")
+    read = read_file(file, header=False)
+    assert read.table["c2"][0].as_py() == "TRACE" and any(f"separated by {named}" in each for each in read.remarks)
+    file.write_text("12:00:00,125,a|b\n12:00:01,250,c|d\n", encoding="utf-8")  # other commas do
+    assert read_file(file, header=False).table["c3"].to_pylist() == ["a|b", "c|d"]
+
+
 def test_a_separator_that_they_do_not_show_is_the_usual_one_unless_it_is_said(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("user;at|place\nada;1|2\n", encoding="utf-8")
