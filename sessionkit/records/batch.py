@@ -24,7 +24,7 @@ from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
-from sessionkit.records.keys import encode_keys, key_ranks, mark_remarks
+from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
@@ -255,6 +255,7 @@ def batch_of(
     order = _by_offset(table, source) if source.sort is True else None
     table = table if order is None else table.take(arrow_array(order))
     remarks: list[str] = [*opened.remarks, *record_as_names(source)]
+    marked: list[str] = []
     with rows_moved(order):
         (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
             lambda: (
@@ -262,7 +263,7 @@ def batch_of(
                 None if source.partition is None else partitions_in(table, source.partition),
                 {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
             ),
-            lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
+            lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep, marked),
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
@@ -271,7 +272,6 @@ def batch_of(
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
     rejected = _rejections(key, timestamp_ms, bad_time)
-    marked = mark_remarks(keys, key, source.keys[0]) if len(source.keys) == 1 else []
     lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame

@@ -23,11 +23,13 @@ MARKS = ("N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
-def encode_keys(columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None) -> tuple[pa.Array, Codes]:
+def encode_keys(
+    columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None, remarks: list[str] | None = None
+) -> tuple[pa.Array, Codes]:
     """(distinct keys, code of each record; -1 for a null key). Several columns are joined by `sep`.
 
     Without `sep` several columns stay apart: the keys are then the numbers of the sets of values that occur, in the
-    order of their bytes.
+    order of their bytes. `remarks` gets a sentence on each value that is a mark for a missing one.
 
     Raises:
         UnsupportedData: a key column that holds floats with a fraction, timestamps, lists or the like.
@@ -35,6 +37,8 @@ def encode_keys(columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str
             give the same joined key.
     """
     parts = [_encode(column, name) for column, name in zip(columns, names, strict=True)]
+    if remarks is not None:
+        remarks += [said for part, name in zip(parts, names, strict=True) for said in mark_remarks(*part, name)]
     keys, codes = parts[0]
     for place in range(1, len(parts)):
         if sep is None:

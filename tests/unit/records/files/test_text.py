@@ -102,6 +102,19 @@ def test_marks_for_missing_values_are_keys_and_told(mark: str) -> None:
     assert plan().run(names["df"]).remarks() == [] and len(names["df"]) == 2
 
 
+def test_marks_in_one_of_several_key_columns_are_told() -> None:
+    """Visits without a campaign became those of a campaign "NULL" as soon as the device was in the key, too."""
+    data = pd.DataFrame({"from": ["ad", "NULL", "NULL"], "device": ["phone", "-", "phone"], "at": range(3)})
+    said = plan("from", "device", sep="|").run(data).remarks()
+    assert [each.partition(";")[0] for each in said] == [
+        "'NULL' in 'from' is a key like any other, of 2 records",
+        "'-' in 'device' is a key like any other, of 1 record",
+    ]
+    with pytest.warns(UserWarning, match="is a key like any other") as told:
+        sk.sessionize(data, by=["from", "device"], at="at", unit="s", gap="1m")
+    assert [str(each.message) for each in told] == said
+
+
 def test_several_key_columns_are_text(tmp_path: Path) -> None:
     file = written(tmp_path, "a,b,at\n01,1,1\n1,01,2\n")
     assert keys_of(plan("a", "b", sep="-").run(file)) == ["01-1", "1-01"]
