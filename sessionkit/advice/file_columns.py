@@ -83,6 +83,7 @@ class Column:
     times_ms: Longs | None = None  # of times: those that are usable, in order of the rows
     no_time: Flags | None = None  # the rows that have none of them; None if all have one
     is_clock: bool = False  # it holds times of day
+    is_rare: bool = False  # most of its values come once
     is_measure: bool = False  # numbers as text, beside others such as "-"
     has_only_days: bool = False  # all times are midnights
     steps_back: int = 0  # rows whose time lies before that of the row above
@@ -186,10 +187,11 @@ def joined_parts(table: pa.Table, clock: str | None) -> str:
     return f"df['at'] = pandas.to_datetime({joined}, format='%Y %b %d %H:%M:%S'), with the year of the data for 2024"
 
 
-def _rank_of_key(column: Column) -> tuple[bool, bool, bool, bool, int]:
+def _rank_of_key(column: Column) -> tuple[bool, bool, bool, bool, bool, int]:
     is_number = "string" not in column.type and not _OF_SOMEONE.search(column.name)
     is_session = re.search("session", column.name, re.I) is not None  # sessions are what is looked for
-    return (not _OF_A_KEY.search(column.name), is_session, column.is_measure, is_number, -(column.distinct or 0))
+    is_rare, is_other = column.is_rare and not is_session, not _OF_A_KEY.search(column.name)
+    return (is_rare, is_other, is_session, column.is_measure, is_number, -(column.distinct or 0))
 
 
 def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
@@ -321,7 +323,7 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
     if plain.distinct == 1:
         return dataclasses.replace(plain, why=_ONE)
     per_value = (rows - plain.missing) / plain.distinct
-    if per_value < (_FEWEST_ROWS_OF_SOMEONE if _OF_SOMEONE.search(plain.name) else _FEWEST_ROWS_A_KEY):
+    if per_value < (_FEWEST_ROWS_OF_SOMEONE if _OF_AN_ID.search(plain.name) else _FEWEST_ROWS_A_KEY):
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
     numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]
@@ -329,4 +331,5 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
         return plain  # fractions
     is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
     is_measure &= not any(map(_OF_LETTERS.fullmatch, texts))
-    return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure)
+    is_rare = per_value < _FEWEST_ROWS_A_KEY and not _OF_SOMEONE.search(plain.name)
+    return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure, is_rare=is_rare)

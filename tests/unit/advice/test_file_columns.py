@@ -234,6 +234,14 @@ def test_a_person_is_a_key_before_a_session_that_the_file_numbers_itself() -> No
     assert alone.key is not None and alone.key.name == "session_id"
 
 
+@pytest.mark.parametrize(("name", "key"), [("website_session_id", "website_session_id"), ("order_id", "page")])
+def test_an_id_that_mostly_comes_once_is_a_key_too(name: str, key: str) -> None:
+    """Page views: most visits are of one page; the key proposed was the address, and of the visit nothing was said."""
+    rows = {name: [*range(34), *range(26)], "page": ["home", "cart", "pay"] * 20, "seen": pa.array(SECONDS)}
+    found = file_columns(pa.table(rows))
+    assert found.columns[0].why == "34 values, 1.8 rows each" and found.key is not None and found.key.name == key
+
+
 @pytest.mark.parametrize("name", ["ContextTokens", "prompt_tokens", "body length", "latency"])
 def test_sizes_of_requests_are_no_keys(name: str) -> None:
     """A trace of requests to a language model has no key; its numbers of tokens repeat by chance."""
