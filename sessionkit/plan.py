@@ -141,7 +141,9 @@ class Plan:
         checked = agg.named_aggregations(named, self.source.taken_names)
         return dataclasses.replace(self, _aggregations=tuple(checked.items()))
 
-    @called_as('plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount"))')
+    @called_as(
+        'plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount")); named: plan.aggregate(n=sk.count())'
+    )
     def count(self) -> Plan:
         """The plan with the number of records of each window, in column "count"."""
         return self.aggregate(count=agg.count())

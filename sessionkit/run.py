@@ -724,7 +724,7 @@ class Run(Generic[Frame]):
     def most_eventful_key(self) -> Any:
         """The key with most drops, merges and rescues, or with most windows where nothing had any of these.
 
-        Of equal ones it is the first in the data.
+        Of equal ones it is the one with most records, and of these the first in the data.
 
         Example:
             >>> waves.run(flights).most_eventful_key()
@@ -741,7 +741,8 @@ class Run(Generic[Frame]):
         score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
         if not score.any():
             score = np.bincount(trace.window_columns.key, minlength=len(trace.keys))
-        return trace.keys[int(np.argmax(score))].as_py()
+        records = np.bincount(trace.batch.key[trace.batch.key >= 0], minlength=len(trace.keys))
+        return trace.keys[int(np.argmax(np.where(score == score.max(), records, -1)))].as_py()
 
     def remarks(self) -> list[str]:
         """What may be a mistake: guessed types, and why many records came too late, where a cause is found.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -309,6 +310,17 @@ def test_the_most_eventful_key() -> None:
     assert toy().count().run(CLICKS).most_eventful_key() == "bob"
     with pytest.raises(UnknownRecord, match="the run has no key"):
         toy().count().run(CLICKS.head(0)).most_eventful_key()
+
+
+def test_of_keys_with_one_window_each_the_most_eventful_has_most_records() -> None:
+    views = pd.DataFrame({"user": ["ada", "bob", "bob", "eve"], "at": pd.to_datetime([0, 1, 2, 3], unit="s", utc=True)})
+    plan = sk.group_by_key("user", timestamp="at").windowed_by(sk.SessionWindows(inactivity_gap="1m", grace="0s"))
+    assert plan.count().run(views).most_eventful_key() == "bob"
+
+
+def test_a_count_under_a_name_is_answered_with_the_call_for_it() -> None:
+    with pytest.raises(InvalidArgument, match=re.escape("named: plan.aggregate(n=sk.count())")):
+        toy().count("visits")  # type: ignore[call-arg]
 
 
 def test_no_records() -> None:
