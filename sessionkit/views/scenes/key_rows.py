@@ -33,8 +33,8 @@ _FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood 
 _STEPS_OF_THE_LINE = 30  # on its way over the wait
 _MARGIN_ROWS = 3
 # what makes a stretch worth showing: for the first of its kind, and once more shared by so many of them
-_WORTH = dict.fromkeys(("drops", "merges", "reopened", "partly_late"), (8.0, 4))
-_WORTH |= {"far_drops": (6.0, 4), "late_but_kept": (4.0, 4), "opened": (4.0, 4), "closes": (7.0, 4), "kept": (8.0, 40)}
+_WORTH = dict.fromkeys(("merges", "reopened", "partly_late"), (8.0, 4)) | {"drops": (14.0, 4), "far_drops": (12.0, 4)}
+_WORTH |= {"late_but_kept": (4.0, 4), "opened": (4.0, 4), "closes": (7.0, 4), "kept": (8.0, 40)}
 _NEAR = 8  # waits behind the close line up to which a drop can be drawn beside sessions
 ENOUGH_KEPT = 40  # records that a stretch shows, if any has so many
 _WALL_COST = 36.0  # of nothing but drops

@@ -9,12 +9,12 @@ const FEWEST_ROWS = 40;
 const STEPS_OF_THE_LINE = 30;
 const MARGIN_ROWS = 3;
 const WORTH = {
-  drops: [8, 4],
+  drops: [14, 4],
   merges: [8, 4],
   reopened: [8, 4],
   partlyLate: [8, 4],
   lateButKept: [4, 4],
-  farDrops: [6, 4],
+  farDrops: [12, 4],
   opened: [4, 4],
   closes: [7, 4],
   kept: [8, 40],

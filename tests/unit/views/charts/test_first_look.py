@@ -80,6 +80,14 @@ def test_without_drops_and_merges_the_key_with_most_windows_comes_first() -> Non
     assert run_of(rows, SESSIONS).most_eventful_key() == "bo"
 
 
+def test_a_drop_is_shown_although_more_nights_lie_around_it() -> None:
+    """A bike had seven trips dropped in a year, and the part shown had none, as fewer nights lay between others."""
+    pauses = [60 if n % (20 if n < 400 else 17) == 0 else 12 for n in range(800)]
+    trips = [("ana", 20_000 * DAY + at) for at in np.cumsum(pauses).tolist()]
+    trips[605] = ("ana", trips[604][1] - 40)
+    assert len(named(run_of(trips, SESSIONS).plane(), "dropped").x) == 1
+
+
 def test_that_no_drop_is_in_the_part_is_said() -> None:
     rows = bursts(600)
     rows[431] = ("ana", rows[431][1] - 45)
