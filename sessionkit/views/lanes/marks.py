@@ -140,7 +140,8 @@ def nothing_dropped(board: Board, noun: str) -> list[str]:
         return []
     merges = len(whole.of(board.trace.decision == MERGED))
     seen = [plural(len(whole.windows), noun), *([plural(merges, "merge")] if merges else [])]
-    return [f"nothing was dropped: the lanes show {' and '.join(seen)}"]
+    said = "none of their records was dropped" if without_place(board.trace.decision) else "nothing was dropped"
+    return [f"{said}: the lanes show {' and '.join(seen)}"]
 
 
 def _left_out(scene: Lanes) -> list[str]:

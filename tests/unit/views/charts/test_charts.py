@@ -397,6 +397,8 @@ def test_plane_leaves_unusable_records_out_and_says_so() -> None:
     assert "1 of the dropped records are not drawn: they have no usable time" in heading(figure)
     figure = lanes(plan.run(data).trace, WINDOWS)
     assert "2 of the dropped records are not drawn: they have no key or no usable time" in heading(figure)
+    assert "nothing was dropped" not in heading(figure)
+    assert "none of their records was dropped: the lanes show 1 session" in heading(figure)
     first = pd.DataFrame({"key": [None, "ana"], "at": [MINUTE, MINUTE]}).astype({"key": "string", "at": "int64"})
     plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(WINDOWS).count()
     late_start = plane(plan.run(first).trace, WINDOWS, "ana")
