@@ -78,7 +78,7 @@ class Pictured:
     """What a notebook shows as its picture, and as its words where there are no pictures."""
 
     def __repr__(self: Any) -> str:
-        return " ".join(self.words())
+        return " ".join(f"{each}." if each[-1:].isalnum() else each for each in self.words())
 
     def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return picture_bundle(self.figure(), repr(self))

@@ -1,5 +1,6 @@
 """Proposals for gap and grace: found where they are, unsure where they are not, and met when they are tried."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -109,6 +110,12 @@ def test_names_are_escaped() -> None:
     found = sk.suggest_gap(sk.group_by_key(bad, timestamp="at", unit="ms"), data)
     assert bad not in heading(found.figure())
     assert found._repr_mimebundle_()["text/plain"] == repr(found)
+
+
+def test_remarks_stand_apart_as_sentences() -> None:
+    found = sk.suggest_gap(PLAN, visits(lambda rng, size: rng.lognormal(9, 2, size)))
+    noted = dataclasses.replace(found, remarks=("'at' is read as %Y/%m/%d; format= names another way", "1 has no key."))
+    assert repr(noted).endswith("'at' is read as %Y/%m/%d; format= names another way. 1 has no key.")
 
 
 # ---- grace

@@ -266,6 +266,14 @@ def test_a_column_with_a_dictionary_is_a_key_or_a_time_like_any_other(
     assert sk.suggest_gap(by_shop, frame).pauses == 38
 
 
+def test_the_type_of_an_instant_is_shown_whole(tmp_path: Path, capsys: Capture) -> None:
+    """A Parquet file of pandas had a column of type "timestamp[…, tz=UTC]"."""
+    at = pd.to_datetime(["2024-01-01 10:00", "2024-01-01 11:00"], utc=True).astype("datetime64[us, Europe/Berlin]")
+    pd.DataFrame({"user": ["ada", "ada"], "at": at}).to_parquet(tmp_path / "a.parquet")
+    assert main(["info", str(tmp_path / "a.parquet")]) == 0
+    assert "timestamp[us, tz=Europe/Berlin]" in capsys.readouterr().out
+
+
 def test_no_gap_is_proposed_that_is_longer_than_the_file(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "trades.parquet"
     for step, gap in ((1, "1ms"), (100, "1s"), (1_000, "1m"), (10_000, "5m"), (60_000, "30m")):
