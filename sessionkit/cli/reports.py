@@ -159,12 +159,12 @@ def sessionize(
             options = reading.options | {"timezone": zone, "prefix": prefix}
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
         step("writing the rows")
-        if out is None:
-            write_csv(found, sys.stdout.buffer)
-        else:
+        if out is not None:
             write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
     lines = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
     say(*lines, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
+    if out is None:  # after the remarks, as a reader such as head may close the output
+        write_csv(found, sys.stdout.buffer)
 
 
 def _only_passing(reading: of.Reading) -> list[str]:

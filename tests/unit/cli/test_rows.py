@@ -131,8 +131,8 @@ def test_columns_that_csv_has_no_text_for(tmp_path: Path, capsys: Capture) -> No
     assert (found["raw"].tolist(), found["lasted"].tolist()) == (["x", ""], ["5", ""])
 
 
-def test_a_reader_that_has_had_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `sessionkit sessionize … | head`."""
+def test_a_reader_that_has_had_enough(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `sessionkit sessionize … | head`: the remarks on the file are shown all the same."""
 
     class Closed(io.RawIOBase):
         def writable(self) -> bool:
@@ -148,6 +148,7 @@ def test_a_reader_that_has_had_enough(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(Closed()))
         assert main(["sessionize", str(write_clicks(tmp_path)), *COLUMNS, "--gap", "30m"]) == 0
         monkeypatch.undo()
+    assert "clicks.csv is text, and the type of 'at'" in capsys.readouterr().err
 
 
 def test_times_as_they_are_written_in_a_file_without_names(tmp_path: Path, capsys: Capture) -> None:
