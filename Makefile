@@ -179,7 +179,7 @@ public-api: $(READY) ## write tests/public_api.txt anew: the signatures of all p
 	$(PYTHON) -m tests.public_api
 
 .PHONY: pictures
-pictures: $(READY) ## every chart on data of four shapes in a browser: what is wrong with it; the pictures lie in out/pictures
+pictures: $(READY) ## every chart on data of eight shapes in a browser: what is wrong with it; the pictures lie in out/pictures
 	$(PYTHON) -m tests.pictures.look $(CHARTS)
 
 .PHONY: docs
