@@ -230,6 +230,8 @@ def test_keys_are_cut_where_they_can_be_told_apart(empty: Tab) -> None:
     assert [name[0] + name[-1] for name in middle] == ["oe", "te"] and all("…" in name[2:-2] for name in middle)
     ends = empty.evaluate(cut, [f"the-same-long-beginning-{number:04}-lib" for number in range(0, 9999, 111)])
     assert len(set(ends)) == len(ends)
+    middles = empty.evaluate(cut, [f"boiler-room/thermometer-{number}/temperature" for number in range(6)])
+    assert len(set(middles)) == 6
     assert empty.evaluate(cut, ["a", "é", ""]) == ["a", "é", ""]
 
 

@@ -385,14 +385,18 @@ class LanesView {
 
 // ---- marks
 
-// Texts cut where most of them can still be told apart: in the middle, at the start or at the end.
+// Texts cut where most of them can still be told apart: in the middle, at the start or the end, or where they begin alike.
 function fitted(pen, texts, most) {
   const fit = (text, share) => {
     let length = [...text].length;
     while (length > 2 && pen.measureText(cut(text, length, share)).width > most) length--;
     return cut(text, length, share);
   };
+  const [first = "", last = ""] = [texts.toSorted()[0], texts.toSorted().at(-1)];
+  let same = 0;
+  while (same < first.length && first[same] === last[same]) same++;
   const choices = [0.5, 1, 0].map((share) => texts.map((text) => fit(text, share)));
+  choices.push(texts.map((text) => fit(same ? `…${text.slice(same)}` : text, 0)));
   return choices.sort((a, b) => new Set(b).size - new Set(a).size)[0];
 }
 
