@@ -72,7 +72,7 @@ def beside(name: str) -> Any:
 @cache
 def audited(name: str) -> Any:
     each = drawn(name)
-    return sk.audit(each.shape.plan, each.some)
+    return sk.audit(each.shape.plan, each.some.slice(0, 2_000))  # played record by record
 
 
 CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
