@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 PLOT_HEIGHT, CELL_HEIGHT = 340, 26
-BUTTONS_AT, SCALE_HEIGHT = 66, 44  # pixels: below a grid, and of what its colours mean
+BUTTONS_AT, SCALE_HEIGHT = 66, 56  # pixels: below a grid, and of what its colours mean
 ABOUT = 9  # steps of the curve of pauses that count as one length: 11% on either side
 BELOW = 0.035  # of the height, where the marks of single lengths stand
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis

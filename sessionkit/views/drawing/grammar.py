@@ -199,15 +199,13 @@ def timed_figure(
     """The figure of traces over event time, with a line where clocks are changed; title and legend of a bare one stand
     beside it."""
     span, look = frame.x_range_ms, dressed(colours, frame, heading, shown_names(drawn))
-    look["xaxis"] |= {
-        "title": axis_title(axis.title, colours),
-        **axis.options(*span, None if frame.is_fluid else frame.plot_width),
-    }
+    room = None if frame.is_fluid else frame.plot_width
+    look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span, room)}
     look["yaxis"] |= layout.pop("yaxis")
     if is_bare:
         del look["title"]
         look["showlegend"] = False
-    changes = change_of_clocks(axis, *span, frame.plot_width, colours)
+    changes = change_of_clocks(axis, *span, room, colours)
     return figure_of([*drawn, *changes.lines], changes.added_to(look | layout))
 
 

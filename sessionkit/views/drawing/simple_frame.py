@@ -57,8 +57,8 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     """
     is_date = SHORT_HISTORY_MS < newest_ms <= LAST_DATE_MS
     unit = escape_label(timezone) if is_date else "ms"
-    room = plot_width(figure)
-    kind = {**DATES, "nticks": most_dates(room)} if is_date else {"type": "linear"}
+    room = plot_width(figure) if figure.layout.width else None
+    kind = {**DATES, **({"nticks": most_dates(room)} if room else {})} if is_date else {"type": "linear"}
     figure.update_xaxes(title=axis_title(f"{title}, {unit}", colours), **kind)
     names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
     places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]

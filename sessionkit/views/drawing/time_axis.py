@@ -96,7 +96,7 @@ _MOST_TICKS, _TICK_ROOM, _DATE_ROOM, _OFFSET_ROOM = (
     96,
     88,
 )  # ticks, and pixels of one, without or with its offset
-_NARROW = 400  # pixels: a plot in which ticks take more room than is usual
+_NARROW, _USUAL_ROOM = 400, 490  # pixels: a plot in which ticks take more room than is usual, and one of any width
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
 # times of day, with the date below the first and where it changes; plotly's own form is wider than a tick
@@ -217,13 +217,13 @@ class Changes(NamedTuple):
         return {**layout, **{name: {**layout.get(name, {}), **part} for name, part in self.layout.items()}}
 
 
-def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, room: int, colours: Palette) -> Changes:
+def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, room: int | None, colours: Palette) -> Changes:
     """Lines and ticks of a picture of a span in which clocks are changed; nothing where they are not.
 
     plotly knows no zones. So ticks are ours; zoomed in, its own show above them, which name the offset they are in.
     """
     pieces = [] if axis.clock is None else axis.clock.pieces(low_ms, high_ms)
-    is_narrow = room < _NARROW
+    is_narrow, room = room is not None and room < _NARROW, room or _USUAL_ROOM
     if axis.clock is None or (len(pieces) < 2 and not is_narrow):
         return Changes([], {})
     shift, most = axis.shift_ms, max(min(room // _TICK_ROOM, _MOST_TICKS), 2)
