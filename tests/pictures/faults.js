@@ -36,6 +36,15 @@
     }
   }
 
+  for (const button of root.querySelectorAll('.updatemenu-button rect')) {
+    const over = button.getBoundingClientRect();
+    for (const { of, said, box } of boxes) {
+      if (button.parentElement.contains(of)) continue;
+      const across = Math.min(over.right, box.right) - Math.max(over.left, box.left);
+      if (across > 1 && Math.min(over.bottom, box.bottom) - Math.max(over.top, box.top) > 2) found.push(`below a button: ${said}`);
+    }
+  }
+
   // ---- texts on lines
 
   const corners = (path) => { // of a path of straight pieces, on the screen

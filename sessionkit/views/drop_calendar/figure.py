@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.text import escape_label, percent, plural
-from sessionkit.views.drawing.grammar import axis_title, empty_figure
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, checked_width, empty_figure
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
 from sessionkit.views.drawing.simple_frame import (
     SAID,
@@ -29,7 +29,7 @@ from sessionkit.views.loops import decades
 TITLES = {"dropped": "When records were dropped", "missed a window": "When records missed a window"}
 MOST_HEIGHT, ROW_HEIGHT, LEAST_HEIGHT = 384, 30, 150
 CELL_WIDTH, TICK_WIDTH = 46, 40  # pixels: of a cell at most, as few are not drawn as wide bars; and of a tick
-BELOW, SCALE_AT = 68, -66  # pixels below the plot
+BELOW, SCALE_AT, BUTTON_HEIGHT = 68, -66, 36  # pixels below the plot
 LIGHT_SCALE = [[0.0, "#DE7B6F"], [0.5, "#B3261E"], [1.0, "#4F0905"]]
 DARK_SCALE = [[0.0, "#A8452E"], [0.5, "#F2542D"], [1.0, "#FFE1D6"]]
 _STEPS = (1, 2, 5)
@@ -52,9 +52,10 @@ def drop_calendar_figure(
     views = [_by_count(cells, dropped, verb), _by_share(cells, records, dropped, verb)]
     scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
     height = min(max(ROW_HEIGHT * cells.row_count, LEAST_HEIGHT), MOST_HEIGHT)
-    heat = go.Heatmap(**coloured(views[0], SCALE_AT / height, colours), colorscale=scale, name=verb, **look)
+    below = 0 if checked_width() >= LEAST_WIDTH else BUTTON_HEIGHT  # where the scale has no room beside the buttons
+    heat = go.Heatmap(**coloured(views[0], (SCALE_AT - below) / height, colours), colorscale=scale, name=verb, **look)
     figure = go.Figure([none, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
-    dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
+    dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW + below, left=110)
     _axes(figure, cells, count, colours)
     buttons: dict[str, Any] = {
         name: ({each: [value] for each, value in view.items()}, {}, [1])
