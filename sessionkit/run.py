@@ -766,8 +766,10 @@ class Run(Generic[Frame]):
     @cached_property
     def _said(self) -> list[str]:
         """The remarks, and how many sessions stay apart from another within reach, which is no mistake."""
-        of_lives = [] if self._lives else sessions_apart(self._outcome, self._windows).words(self._windows)
-        return [*self.remarks(), *of_lives]
+        if self._lives:
+            return self.remarks()
+        apart = sessions_apart(self._outcome, self._windows)
+        return [*self.remarks(), *apart.words(self._windows, self._outcome.dropped.get(LATE, 0))]
 
     @cached_property
     def _late_causes(self) -> list[Cause]:

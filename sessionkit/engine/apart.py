@@ -23,8 +23,8 @@ class Apart(NamedTuple):
     sessions: int = 0
     grace_ms: int | None = None
 
-    def words(self, windows: Any) -> list[str]:
-        """A sentence on them; none if there are none."""
+    def words(self, windows: Any, dropped: int = 0) -> list[str]:
+        """A sentence on them; none if there are none. More grace keeps some of the `dropped` records as well."""
         if not self.sessions:
             return []
         stays, them = ("stays", "it") if self.sessions == 1 else ("stay", "them")
@@ -32,7 +32,9 @@ class Apart(NamedTuple):
         said += f"{windows.near_in_words()}, as that had closed before a late record came"
         if self.grace_ms is None:
             return [f"{said}; a longer grace joins {them}."]
-        return [f"{said}; a grace of {show_duration(enough_ms(self.grace_ms))} joins {them}."]
+        said += f"; a grace of {show_duration(enough_ms(self.grace_ms))} joins {them}."
+        more = " It also keeps more records, whose sessions may stay apart in turn; "
+        return [said + (f"{more}sk.suggest_grace finds a grace that joins all." if dropped else "")]
 
 
 def latest_by_ms(batch: RecordBatch) -> Longs:

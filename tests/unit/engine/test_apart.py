@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,30 @@ def test_a_grace_that_is_named_joins_them_and_a_millisecond_less_does_not(name: 
     assert seen > 10
 
 
+def test_a_run_does_not_promise_that_its_grace_joins_what_more_grace_keeps() -> None:
+    """It said "a grace of 4 h 10 min joins them", and with that grace 6 other sessions stayed apart."""
+    windows: Any = KINDS["sessions"]
+    others = 0
+    for seed in range(20):
+        plan, data = plan_over(windows).with_windows(grace_ms=0), records(seed, 200)
+        run = plan.run(data)
+        if (named_ms := apart(plan, data).grace_ms) is None:
+            continue
+        more = plan.with_windows(grace_ms=named_ms)
+        others += apart(more, data).sessions > 0
+        assert run.metrics()["dropped-late"] > 0
+        assert "It also keeps more records, whose sessions may stay apart in turn; sk.suggest_grace " in repr(run)
+        now: dict[Any, list[tuple[int, int]]] = {}
+        for row in more.run(data).table().to_pylist():
+            now.setdefault((row["partition"], row["key"]), []).append((row["window_start_ms"], row["window_end_ms"]))
+        for one, other in itertools.combinations(run.table().to_pylist(), 2):
+            place = one["partition"], one["key"]
+            starts, ends = ([row[f"window_{side}_ms"] for row in (one, other)] for side in ("start", "end"))
+            if place == (other["partition"], other["key"]) and max(starts) - min(ends) <= windows.inactivity_gap_ms:
+                assert any(start <= min(starts) and max(ends) <= end for start, end in now[place])
+    assert others
+
+
 def test_sessions_of_a_run_in_bands_are_apart_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys come in the order of their bytes there, not in that in which they were met."""
     random = np.random.default_rng(3)
@@ -99,6 +124,8 @@ def test_the_run_and_the_suggested_grace_say_it() -> None:
     count = len(run.table()) - whole
     assert count > 20 and run.metrics()["dropped-late"] == 0
     assert f"\n{count:,} sessions {WORDS}; a grace of " in repr(run)
+    assert repr(run).endswith(" joins them.")  # no record is dropped that more grace would keep
+    assert len(BEATS.with_windows(grace_ms=apart(BEATS, data).grace_ms).run(data).table()) == whole
     assert f"{count:,} sessions {WORDS}" in run._repr_html_()
     found = sk.suggest_grace(BEATS, data)
     assert (found.grace_ms, found.apart) == (0, count)
