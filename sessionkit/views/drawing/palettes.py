@@ -38,6 +38,10 @@ class Options:
         >>> sk.options.theme = "dark"
         >>> figure = waves.run(flights).lanes()
         >>> sk.options.theme = "light"
+        >>> sk.options.width = 375
+        >>> waves.run(flights).lanes().layout.width
+        375
+        >>> sk.options.width = None
         >>> sk.options.progress
         True
     """

@@ -63,7 +63,7 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
     places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
     lengths = [place + trace.x for trace, place in zip(figure.data, places, strict=True) if trace.orientation == "h"]
-    found = np.concatenate([*places, *lengths]) if figure.layout.xaxis.range is None else figure.layout.xaxis.range
+    found = np.concatenate([*places, *lengths, []]) if figure.layout.xaxis.range is None else figure.layout.xaxis.range
     if not is_date or not len(found):
         return
     low, high = int(np.nanmin(found)), int(np.nanmax(found))
