@@ -12,7 +12,7 @@ function decisionChain(explainer, i, isWhole) {
   const name = cut(explainer.name(i), LONGEST_NAME);
   const [said, lines] = [[`${name} was kept`], []];
   if (isLate) {
-    const ends = explainer.missedStarts(i).map((start) => start + lengths.size);
+    const ends = done.touches ? missedStarts(records, done, i).map((start) => start + lengths.size) : [];
     const missing = ends.length ? close - (ends[0] - 1) : missingGrace(records, lengths, i);
     said[0] = `${name} came ${ends.length > 1 ? "up to " : ""}${lacked(missing)} too late${ends.length ? ` for ${plural(ends.length, "window")}` : ""}`;
     const meets = ends.length ? [ends[0] - lengths.size, ends.at(-1)] : [records.time[i], close - missing].sort((a, b) => a - b);
@@ -31,7 +31,7 @@ function decisionChain(explainer, i, isWhole) {
   const marks = [["record", i, isLate ? "drop" : "record"], ...(mover === NONE || mover === i ? [] : [["mover", mover, "mover"]])];
   const became = !isLate ? "was kept" : done.decision[i] === LATE ? "was dropped" : "missed a window";
   let met = 0;
-  const { rows, stream: all } = (records.stairs ??= stairs(records))[records.partition[i]];
+  const { rows, stream: all } = stairs(records)[records.partition[i]];
   for (let n = searchSorted(all, stream); all[n] === stream; n++) met += lateForSome(done)[rows[n]];
   const note = isLate && isWhole ? `${plural(met, "record")} came too late for this stream time.` : "";
   return { title: `Why ${cut(lowerFirst(explainer.name(i)), 60)} ${became}`, said, lines, marks, note };
@@ -40,8 +40,7 @@ function decisionChain(explainer, i, isWhole) {
 // The chain as elements: a sentence and a strip of time for each row, the mover on top, and an axis below.
 function drawChain({ said, lines, marks, note }, { records, clock, at, name }, width) {
   const times = [...lines.flatMap(([, from, to]) => [from, to]), ...marks.map(([, i]) => records.time[i])];
-  const room = Math.max(floorDiv(Math.max(...times) - Math.min(...times), 25), 1);
-  const [low, high] = [Math.min(...times) - room, Math.max(...times) + room];
+  const [low, high] = spanOf(times, 25, 1);
   const x = (time) => `${((100 * (time - low)) / (high - low)).toFixed(2)}%`;
   const strip = (row) => {
     const svg = draw("svg", { class: "strip", "aria-hidden": "true" });

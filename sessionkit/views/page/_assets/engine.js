@@ -192,9 +192,22 @@ function decideWindows(records, lengths) {
 
 // ---- what is final
 
+// Where a value would stand among numbers in rising order: before equal ones, or (`right`) behind them.
+function searchSorted(numbers, value, right = false) {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < value || (right && numbers[middle] === value)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 // For each partition its records, and the stream time at each of them.
 function stairs(records) {
-  const found = records.lastStream.map(() => ({ rows: [], stream: [] }));
+  if (records.stairs) return records.stairs;
+  const found = (records.stairs = records.lastStream.map(() => ({ rows: [], stream: [] })));
   for (let i = 0; i < records.count; i++) {
     const mine = found[records.partition[i]];
     mine.rows.push(i);
@@ -205,15 +218,8 @@ function stairs(records) {
 
 // The first record of the partition at which stream time has passed a time; `count` if none in the page does.
 function passedBy(records, partition, lastOpen) {
-  const { rows, stream } = (records.stairs ??= stairs(records))[partition];
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (stream[middle] > lastOpen) high = middle;
-    else low = middle + 1;
-  }
-  return low < rows.length ? rows[low] : records.count;
+  const { rows, stream } = stairs(records)[partition];
+  return rows[searchSorted(stream, lastOpen, true)] ?? records.count;
 }
 
 // Marks what stream time has closed, and notes each closure: of which record, with which bounds, until when.
@@ -238,13 +244,20 @@ function closeWindows(records, lengths, done) {
     note(reopenings.window[n], reopenings.start[n], reopenings.end[n], reopenings.at[n]);
   }
   for (let window = 0; window < windows.start.length; window++) {
-    if (windows.mergedInto === undefined || windows.mergedInto[window] === NONE) {
-      note(window, windows.start[window], windows.end[window], Infinity);
-    }
+    if (isStanding(done, window)) note(window, windows.start[window], windows.end[window], Infinity);
   }
   done.isClosed = isClosed;
   done.closes = closes;
   done.lag = lag;
+}
+
+// Whether no other session absorbed a window.
+const isStanding = ({ windows: { mergedInto } }, window) => !mergedInto || mergedInto[window] === NONE;
+
+// The session that a session became a part of in the end.
+function rootOf({ windows: { mergedInto } }, window) {
+  while (mergedInto[window] !== NONE) window = mergedInto[window];
+  return window;
 }
 
 // ---- what windows hold
@@ -301,7 +314,7 @@ function resultsOf(done, what, column) {
 function countsOf(records, done) {
   const found = { windows: 0, closed: 0, open: 0, merges: done.merges.at.length, dropped: 0, partly: 0, kept: 0, usable: 0 };
   for (let window = 0; window < done.windows.start.length; window++) {
-    if (done.windows.mergedInto && done.windows.mergedInto[window] !== NONE) continue;
+    if (!isStanding(done, window)) continue;
     found.windows++;
     found[done.isClosed[window] ? "closed" : "open"]++;
   }
@@ -368,12 +381,7 @@ function chainOf(records, gap, row) {
   const byTime = ((records.byTime ??= [])[slot[row]] ??= Float64Array.from(rowsBySlot(records)[slot[row]]).sort(
     (a, b) => time[a] - time[b] || a - b,
   ));
-  let low = 0; // the place of `row`
-  for (let high = byTime.length; low < high; ) {
-    const middle = (low + high) >> 1;
-    if (time[byTime[middle]] < time[row] || (time[byTime[middle]] === time[row] && byTime[middle] < row)) low = middle + 1;
-    else high = middle;
-  }
+  let low = byTime.indexOf(row);
   let high = low;
   while (low > 0 && time[byTime[low]] - time[byTime[low - 1]] <= gap) low--;
   while (high + 1 < byTime.length && time[byTime[high + 1]] - time[byTime[high]] <= gap) high++;

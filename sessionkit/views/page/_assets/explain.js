@@ -126,7 +126,7 @@ class Explainer {
   // The record that had moved stream time to where this one met it, if it is in the page, and stream time before it.
   mover(i) {
     const { records } = this;
-    const { rows, stream } = (records.stairs ??= stairs(records))[records.partition[i]];
+    const { rows, stream } = stairs(records)[records.partition[i]];
     const place = searchSorted(stream, records.stream[i]);
     const isHere = records.slot[rows[place]] !== NONE && records.time[rows[place]] === records.stream[i];
     return [isHere ? rows[place] : NONE, stream[place - 1] ?? NONE];
@@ -148,22 +148,15 @@ class Explainer {
 
   // ---- tumbling and hopping windows
 
-  // The starts of the windows that a record came too late for.
-  missedStarts(i) {
-    const { touches } = this.done;
-    if (!touches) return [];
-    const first = touchesByRecord(this.records, this.done);
-    return [...touches.start.subarray(first[i], first[i + 1])].filter((_, n) => touches.window[first[i] + n] === NONE);
-  }
-
   ofWindows(i) {
     const { records, lengths, done, at } = this;
     const first = touchesByRecord(records, done);
-    const [counted, made, missed] = [[], [], []];
+    const [counted, made, missed] = [[], [], missedStarts(records, done, i)];
     for (let touch = first[i]; touch < first[i + 1]; touch++) {
       const window = done.touches.window[touch];
-      (window === NONE ? missed : counted).push(done.touches.start[touch]);
-      if (window !== NONE && done.windows.openedAt[window] === i) made.push(done.touches.start[touch]);
+      if (window === NONE) continue;
+      counted.push(done.touches.start[touch]);
+      if (done.windows.openedAt[window] === i) made.push(done.touches.start[touch]);
     }
     const [time, stream] = [records.time[i], records.stream[i]];
     const close = stream - done.lag;

@@ -28,16 +28,13 @@ const SILENCE_COST = 6;
 
 const floorDiv = (a, b) => Math.floor(a / b);
 
-// Where a value would stand among numbers in rising order: before equal ones, or (`right`) behind them.
-function searchSorted(numbers, value, right = false) {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (numbers[middle] < value || (right && numbers[middle] === value)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+// The least and the greatest of these numbers; (Infinity, -Infinity) if there are none.
+const extremes = (numbers) => numbers.reduce(([low, high], each) => [Math.min(low, each), Math.max(high, each)], [Infinity, -Infinity]);
+
+// The starts of the windows that a record came too late for.
+function missedStarts(records, done, i) {
+  const first = touchesByRecord(records, done);
+  return [...done.touches.start.subarray(first[i], first[i + 1])].filter((_, n) => done.touches.window[first[i] + n] === NONE);
 }
 
 // How many of these windows lie over one another at most; 1 if there are none.
@@ -68,7 +65,7 @@ function touchesByRecord(records, done) {
 function historyOf(records, lengths, done, key, partition) {
   const slot = key * records.partitions + partition;
   const { windows, closes, decision } = done;
-  const ofPartition = (records.stairs ??= stairs(records))[partition].rows;
+  const ofPartition = stairs(records)[partition].rows;
   const own = ofPartition.filter((i) => records.key[i] === key);
   const timed = own.filter((i) => decision[i] <= LATE);
   const mine = [];

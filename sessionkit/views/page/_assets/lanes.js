@@ -162,11 +162,8 @@ class LanesView {
     for (const [window, start, end] of scene.former) {
       const y = this.y(windows.slot[window]) + half + 0.075 * pitch;
       const [left, width] = this.bar(start, end);
-      pen.beginPath();
-      pen.moveTo(left + 1, y - 0.055 * pitch);
-      pen.lineTo(left + 1, y);
-      pen.lineTo(left + width - 1, y);
-      pen.lineTo(left + width - 1, y - 0.055 * pitch);
+      const [up, right] = [y - 0.055 * pitch, left + width - 1];
+      path(pen, [left + 1, up], [left + 1, y], [right, y], [right, up]);
       pen.stroke();
     }
     this.sizes(half, roomy);
@@ -274,10 +271,13 @@ class LanesView {
       }
     }
     const size = pitch >= ROOMY ? 6 : 4.5;
-    for (const [kind, shape] of [["saved", triangle], ["bridge", diamond]]) {
+    for (const [kind, shape] of [["saved", TRIANGLE], ["bridge", DIAMOND]]) {
       pen.fillStyle = now[kind];
       for (const [i, x, y] of marks[kind]) {
-        shape(pen, x, y, size);
+        path(pen, ...shape.map(([across, down]) => [x + across * size, y + down * size]));
+        pen.closePath();
+        pen.fill();
+        pen.stroke();
         this.thing(records.slot[i], { kind: "record", record: i, x, y, left: x - size, width: 2 * size, half: size });
       }
     }
@@ -290,9 +290,7 @@ class LanesView {
       pen.strokeStyle = colour;
       pen.lineWidth = width;
       pen.setLineDash(dash);
-      pen.beginPath();
-      pen.moveTo(this.x(time), 0);
-      pen.lineTo(this.x(time), this.bottom);
+      path(pen, [this.x(time), 0], [this.x(time), this.bottom]);
       pen.stroke();
       pen.setLineDash([]);
     }
@@ -400,36 +398,23 @@ function fitted(pen, texts, most) {
   return choices.sort((a, b) => new Set(b).size - new Set(a).size)[0];
 }
 
-function diamond(pen, x, y, size) {
-  pen.beginPath();
-  pen.moveTo(x, y - size);
-  pen.lineTo(x + size, y);
-  pen.lineTo(x, y + size);
-  pen.lineTo(x - size, y);
-  pen.closePath();
-  pen.fill();
-  pen.stroke();
-}
+// Corners of marks, in parts of their size.
+const DIAMOND = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+const TRIANGLE = [[0, -1], [1, 0.8], [-1, 0.8]];
 
-function triangle(pen, x, y, size) {
+// A path from point to point.
+function path(pen, ...points) {
   pen.beginPath();
-  pen.moveTo(x, y - size);
-  pen.lineTo(x + size, y + 0.8 * size);
-  pen.lineTo(x - size, y + 0.8 * size);
-  pen.closePath();
-  pen.fill();
-  pen.stroke();
+  for (const [x, y] of points) pen.lineTo(x, y);
 }
 
 function cross(pen, x, y, size, colour, rim) {
   for (const [stroke, width] of [[rim, 4.5], [colour, 2.4]]) {
     pen.strokeStyle = stroke;
     pen.lineWidth = width;
-    pen.beginPath();
-    pen.moveTo(x - size, y - size);
-    pen.lineTo(x + size, y + size);
-    pen.moveTo(x + size, y - size);
-    pen.lineTo(x - size, y + size);
+    path(pen, [x - size, y - size], [x + size, y + size]);
+    pen.stroke();
+    path(pen, [x + size, y - size], [x - size, y + size]);
     pen.stroke();
   }
 }

@@ -37,23 +37,18 @@ function ranked(records, done, sort, first, last) {
   });
 }
 
-// From the first to the last event time of the lanes' windows and records.
-function extentOf(records, done, lanes) {
+// From the first to the last event time of the lanes' windows and records, of those that reach into a span.
+function extentOf(records, done, lanes, from = -Infinity, to = Infinity) {
   const isShown = new Set(lanes);
-  let low = Infinity;
-  let high = -Infinity;
-  for (let i = 0; i < records.count; i++) {
-    if (!isShown.has(records.slot[i])) continue;
-    low = Math.min(low, records.time[i]);
-    high = Math.max(high, records.time[i]);
-  }
+  let [low, high] = [Infinity, -Infinity];
+  const take = (slot, start, end) => {
+    if (!isShown.has(slot) || end < from || start > to) return;
+    [low, high] = [Math.min(low, start), Math.max(high, end)];
+  };
+  for (let i = 0; i < records.count; i++) take(records.slot[i], records.time[i], records.time[i]);
   const { slot, start, end } = done.windows;
-  for (let window = 0; window < slot.length; window++) {
-    if (!isShown.has(slot[window])) continue;
-    low = Math.min(low, start[window]);
-    high = Math.max(high, end[window]);
-  }
-  return low <= high ? [low, high] : [0, 0];
+  for (let window = 0; window < slot.length; window++) take(slot[window], start[window], end[window]);
+  return low <= high ? [Math.max(low, from), Math.min(high, to)] : [0, 0];
 }
 
 // The first and last of the times that do not lie far off all others, and how many do; as usual_span in
@@ -82,7 +77,7 @@ function lanesScene(records, lengths, done, lanes, first, last) {
   const { windows } = done;
   const scene = { records, lengths, done, lanes, first, last, height, windows: [], records_: [] };
   for (let window = 0; window < windows.slot.length; window++) {
-    if (windows.mergedInto && windows.mergedInto[window] !== NONE) continue;
+    if (!isStanding(done, window)) continue;
     if (windows.end[window] < first || windows.start[window] > last || !height.has(windows.slot[window])) continue;
     scene.windows.push(window);
   }
@@ -120,13 +115,9 @@ function formerOf({ done, windows }) {
   const { merges } = done;
   const firstAt = new Map();
   merges.into.forEach((into, n) => firstAt.has(into) || firstAt.set(into, merges.at[n]));
-  const rootOf = (window) => {
-    while (done.windows.mergedInto[window] !== NONE) window = done.windows.mergedInto[window];
-    return window;
-  };
   const inView = new Set(windows);
   const parts = [...new Set([...merges.absorbed, ...firstAt.keys()])].sort((a, b) => a - b);
-  return parts.filter((window) => inView.has(rootOf(window))).map((window) => {
+  return parts.filter((window) => inView.has(rootOf(done, window))).map((window) => {
     if (!firstAt.has(window)) return [window, done.windows.start[window], done.windows.end[window]];
     const rows = recordsByWindow(done)[window];
     const last = rows[searchSorted(rows, firstAt.get(window)) - 1];
@@ -176,7 +167,7 @@ function mostEventful(records, lengths, done, lanes, clock) {
   const usual = usualSpan(records);
   let [first, last] = extentOf(records, done, lanes);
   [first, last] = [Math.max(first, Math.min(usual.first, last)), Math.min(last, Math.max(usual.last, first))];
-  const standing = done.windows.start.filter((_, window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).length;
+  const standing = done.windows.start.filter((_, window) => isStanding(done, window)).length;
   const readable = ROOMY_WINDOWS * lanes.length;
   if (standing <= readable) return [first, last];
   const longest = done.kind === "session" ? 0 : lengths.size;
@@ -205,24 +196,5 @@ function mostEventful(records, lengths, done, lanes, clock) {
   };
   let best = cells[0];
   for (const cell of cells) if (worth(cell) > worth(best)) best = cell;
-  return withoutEmptyEnds(records, done, lanes, clock.firstAt(best * span), clock.lastAt((best + 1) * span - 1));
-}
-
-// The span without the empty time at its ends.
-function withoutEmptyEnds(records, done, lanes, low, high) {
-  let start = Infinity;
-  let end = -Infinity;
-  for (let i = 0; i < records.count; i++) {
-    if (records.slot[i] === NONE || records.time[i] < low || records.time[i] > high) continue;
-    start = Math.min(start, records.time[i]);
-    end = Math.max(end, records.time[i]);
-  }
-  const { windows } = done;
-  for (let window = 0; window < windows.start.length; window++) {
-    if (windows.mergedInto && windows.mergedInto[window] !== NONE) continue;
-    if (windows.end[window] < low || windows.start[window] > high) continue;
-    start = Math.min(start, windows.start[window]);
-    end = Math.max(end, windows.end[window]);
-  }
-  return start <= end ? [Math.max(low, start), Math.min(high, end)] : [low, high];
+  return extentOf(records, done, lanes, clock.firstAt(best * span), clock.lastAt((best + 1) * span - 1));
 }

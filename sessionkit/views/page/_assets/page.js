@@ -28,7 +28,7 @@ class WhatIf {
     this.done = decide(records, this.lengths);
     this.before = countsOf(records, this.done);
     this.everything = allLanes(records);
-    [this.first, this.last] = mostEventful(records, this.lengths, this.done, this.everything, this.clock);
+    [this.first, this.last] = this.mostEventful;
     this.order();
     this.key = this.mostEventfulSlot();
     this.listKeys();
@@ -91,8 +91,8 @@ class WhatIf {
         button("→", "later", () => this.move(0.5, 1)),
         button("+", "closer", () => this.move(0, 0.5)),
         button("−", "wider", () => this.move(0, 2)),
-        button("most to see", "the part with the most to see", () => this.toMostEventful()),
-        button("everything", "all times", () => this.toEverything()),
+        button("most to see", "the part with the most to see", () => this.showSpan(...this.mostEventful, true)),
+        button("everything", "all times", () => this.showSpan(...this.whole, true)),
       ),
     );
     this.lanes = new LanesView({
@@ -107,10 +107,13 @@ class WhatIf {
     this.times = new Minimap({ label: "all times", caption: "all times", words: (time) => this.clock.about(time), chosen: (first, last, isDone) => this.showSpan(first, last, isDone) });
     this.lanesWords = make("p", { class: "words" });
     const isSession = this.noun === "session";
-    this.lanesLegend = legend([
+    this.ownMarks = [
       ["circle", "record", "record"],
-      ...(isSession ? [["diamond", "bridge", "bridge: joins two sessions into one"]] : [["diamond", "bridge", "too late for some of its windows"]]),
+      ["diamond", "bridge", isSession ? "bridge: joins two sessions into one" : "too late for some of its windows"],
       ["triangle", "saved", `late, but its ${this.noun} is still open`],
+    ];
+    this.lanesLegend = legend([
+      ...this.ownMarks,
       ["cross", "drop", "dropped (+ the grace it lacked)"],
       ["bar", "solid", `closed ${this.noun}: final`],
       ["bar", "body", `open ${this.noun}: can still change`],
@@ -140,9 +143,7 @@ class WhatIf {
     this.planeWords = make("p", { class: "words" });
     const isSession = this.noun === "session";
     const entries = legend([
-      ["circle", "record", "record"],
-      ["diamond", "bridge", isSession ? "bridge: joins two sessions into one" : "too late for some of its windows"],
-      ["triangle", "saved", `late, but its ${this.noun} is still open`],
+      ...this.ownMarks,
       ["cross", "drop", "dropped (dotted: the missing grace)"],
       ["bar", "body", isSession ? "session, as it grows" : "window, from its first record on"],
       ["line", "cap", "closed: the result is final"],
@@ -325,7 +326,7 @@ class WhatIf {
   fillTable() {
     const { done, records, data, history } = this;
     if (!history) return;
-    const rows = history.windows.filter((window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).sort((a, b) => done.windows.start[a] - done.windows.start[b]);
+    const rows = history.windows.filter((window) => isStanding(done, window)).sort((a, b) => done.windows.start[a] - done.windows.start[b]);
     const some = rows.length > MOST_LISTED ? `the first ${MOST_LISTED} of ` : "";
     this.list.firstChild.textContent = `${some}${plural(rows.length, this.noun)} of this key as a table`;
     if (!this.list.open) return;
@@ -348,6 +349,10 @@ class WhatIf {
 
   get whole() {
     return (this.done.extent ??= extentOf(this.records, this.done, this.everything));
+  }
+
+  get mostEventful() {
+    return mostEventful(this.records, this.lengths, this.done, this.everything, this.clock);
   }
 
   order() {
@@ -378,7 +383,7 @@ class WhatIf {
     const each = (high - low) / (right - left); // ms of a pixel
     const at = low + (x - left) * each;
     const [first, last] = [this.first, this.last].map((time) => at + (time - at) * factor - moved * each);
-    if (factor > 1 && last - first > this.whole[1] - this.whole[0]) return this.toEverything();
+    if (factor > 1 && last - first > this.whole[1] - this.whole[0]) return this.showSpan(...this.whole, true);
     return this.showSpan(first, last);
   }
 
@@ -402,18 +407,6 @@ class WhatIf {
     this.held = [shown[0], shown.at(-1)];
     this.drawPlane();
     return this.plane.mark(this.selected?.record ?? this.selected?.opener);
-  }
-
-  toMostEventful() {
-    [this.first, this.last] = mostEventful(this.records, this.lengths, this.done, this.everything, this.clock);
-    this.order();
-    this.drawLanes();
-  }
-
-  toEverything() {
-    [this.first, this.last] = this.whole;
-    this.order();
-    this.drawLanes();
   }
 
   // Of the key with most drops, merges and rescues, the partition with most of its records.
@@ -497,11 +490,7 @@ class WhatIf {
   // The session that this record is in, or the window of its key that starts then; other settings make other ones.
   windowOf({ opener, start }) {
     const { done, records } = this;
-    if (done.kind === "session") {
-      let window = done.window[opener];
-      while (window !== NONE && done.windows.mergedInto[window] !== NONE) window = done.windows.mergedInto[window];
-      return window;
-    }
+    if (done.kind === "session") return done.window[opener] === NONE ? NONE : rootOf(done, done.window[opener]);
     return done.windows.start.findIndex((each, window) => each === start && done.windows.slot[window] === records.slot[opener]);
   }
 

@@ -84,11 +84,10 @@ function planeScene(history, rows) {
   return scene;
 }
 
-// From the first to the last of these times, and a little more.
-function span(times, least) {
-  const low = times.reduce((a, b) => Math.min(a, b), Infinity);
-  const high = times.reduce((a, b) => Math.max(a, b), -Infinity);
-  const room = Math.max(floorDiv(high - low, 30), least, 1);
+// From the first to the last of these times, and such a part of that more, or `least`.
+function spanOf(times, part, least) {
+  const [low, high] = extremes(times);
+  const room = Math.max(floorDiv(high - low, part), least, 1);
   return [low - room, high + room];
 }
 
@@ -109,12 +108,12 @@ function addLate(scene, late, reached, least) {
   const isDrop = new Set(scene.drops);
   const kept = scene.timed.filter((i) => !isDrop.has(i)).map((i) => records.time[i]);
   const rest = [...clockTimes(scene), ...kept, ...reached];
-  const [low, high] = [rest.reduce((a, b) => Math.min(a, b), Infinity), rest.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const [low, high] = extremes(rest);
   const limit = kept.length || scene.lives.length ? low - FAR * (high - low) : -1;
   scene.far = new Set(scene.drops.filter((i) => records.time[i] < limit));
   const near = scene.drops.filter((i) => !scene.far.has(i)).map((i) => records.time[i]);
-  scene.xRange = span([low, high, ...near], least);
-  const edge = scene.xRange[0] + floorDiv(near.reduce((a, b) => Math.min(a, b), low) - scene.xRange[0], 2);
+  scene.xRange = spanOf([low, high, ...near], 30, least);
+  const edge = scene.xRange[0] + floorDiv(extremes([low, ...near])[0] - scene.xRange[0], 2);
   scene.at = (i) => (scene.far.has(i) ? edge : records.time[i]);
   scene.bands = new Outline();
   for (const crowd of scene.crowds) {
@@ -180,12 +179,8 @@ function addWindows(scene) {
   scene.lacking = new Outline();
   scene.missing = new Map(); // of each late record: the least and the most grace that it lacked
   scene.missedEnds = [];
-  const first = touchesByRecord(records, done);
   for (const i of scene.timed) {
-    const missed = [];
-    for (let touch = first[i]; touch < first[i + 1]; touch++) {
-      if (done.touches.window[touch] === NONE) missed.push(done.touches.start[touch] + lengths.size - 1);
-    }
+    const missed = missedStarts(records, done, i).map((start) => start + lengths.size - 1);
     if (!missed.length) continue;
     const close = records.stream[i] - done.lag;
     scene.missing.set(i, [close - missed.at(-1), close - missed[0]]);

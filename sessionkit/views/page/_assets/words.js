@@ -84,11 +84,7 @@ function readDuration(text) {
 
 // What the clocks of a zone show: see ClockChanges in base/moments.py. `changes` is empty for UTC.
 function clockOf({ changes, offsets, isElapsed }) {
-  const below = (all, time) => {
-    let at = 0;
-    while (at < all.length && all[at] <= time) at++;
-    return at;
-  };
+  const below = (all, time) => searchSorted(all, time, true);
   const local = (time) => time + offsets[below(changes, time)];
   const [before, after] = [0, 1].map((n) => changes.map((time, at) => time + offsets[at + n]));
   const firstAt = (shown) => {
