@@ -65,7 +65,7 @@ def _plotly() -> bytes:
 class Board(anywidget.AnyWidget):
     """A board, without what is on it: its title for a screen reader, and its controls in the order shown."""
 
-    _esm = "".join(read_asset(f"widgets/{name}.js") for name in _SCRIPTS)
+    _esm = read_asset("views/page/make.js") + "".join(read_asset(f"widgets/{name}.js") for name in _SCRIPTS)
     _css = read_asset("widgets/widgets.css")
     title = traitlets.Unicode().tag(sync=True)
     controls: Any = traitlets.List().tag(sync=True)  # what the browser makes the controls from

@@ -177,7 +177,7 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
 
 SCRIPTS = (
     *("engine", "records", "words", "history", "plane_scene", "lanes_scene", "explain", "chain"),
-    *("elements", "controls", "minimap", "lanes", "plane", "page"),
+    *("make", "elements", "controls", "minimap", "lanes", "plane", "page"),
 )
 TITLE_LENGTH = 120
 MOST_NAMED = 3  # of the keys that are left out

@@ -25,12 +25,7 @@ function speakTo(model) {
   return { send, flush, isIdle: () => !sent && !waiting.size };
 }
 
-function part(name, attributes = {}) {
-  const element = document.createElement("div");
-  element.className = `sessionkit-${name}`;
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
-}
+const part = (name, role, ...children) => make("div", { class: `sessionkit-${name}`, role }, ...children);
 
 // The height that is left for the pictures, so that all of the board is on one screen.
 const AROUND = 190; // pixels of the notebook above and below its cells
@@ -43,48 +38,32 @@ function heightFor(grid, pictures) {
 }
 
 function makeParts(el) {
-  const board = part("board", { role: "group" });
-  const grid = part("grid");
-  const parts = {
-    sliders: part("sliders"),
-    settings: part("settings"),
-    views: part("views"),
-    counts: part("counts", { role: "status" }),
-    refused: part("words refused", { role: "alert" }),
-    pictures: part("pictures"),
-    main: part("main"),
-    side: part("side"),
-    below: part("below"),
-  };
-  const said = part("words", { role: "status" });
+  const plain = ["sliders", "settings", "views", "pictures", "tools", "means", "table"];
+  const [sliders, settings, views, pictures, tools, legend, table] = plain.map((name) => part(name));
+  const counts = part("counts", "status");
+  const refused = part("words refused", "alert");
+  const said = part("words", "status");
   const doing = part("doing"); // changes each second: not read out
-  const tools = part("tools");
-  const legend = part("means");
-  const table = part("table");
-  parts.side.append(doing, said, legend);
-  parts.below.append(table);
-  const top = part("top");
-  top.append(parts.sliders, parts.settings);
-  parts.main.append(parts.views, parts.pictures);
-  grid.append(top, parts.counts, parts.refused, parts.main, parts.side, parts.below);
-  board.append(grid);
+  const top = part("top", null, sliders, settings);
+  const main = part("main", null, views, pictures);
+  const side = part("side", null, doing, said, legend);
+  const below = part("below", null, table);
+  const grid = part("grid", null, top, counts, refused, main, side, below);
+  const board = part("board", "group", grid);
   el.append(board);
-  return { ...parts, top, board, grid, doing, said, tools, legend, table };
+  return { sliders, settings, views, counts, refused, pictures, below, top, board, grid, doing, said, tools, legend, table };
 }
 
 // The pictures in their place, and two buttons that save the one that is shown.
 function makeTools(parts, model) {
-  const said = Object.assign(document.createElement("span"), { className: "sessionkit-note" });
-  said.setAttribute("role", "status");
+  const said = make("span", { class: "sessionkit-note", role: "status" });
   const buttons = ["svg", "png"].map((format) => {
-    const hint = `saves the picture with its title and legend as ${format.toUpperCase()}`;
-    const button = makeButton({ label: format.toUpperCase(), hint });
-    button.setAttribute("aria-label", `save the picture as ${format.toUpperCase()}`);
-    button.addEventListener("click", () => {
+    const label = format.toUpperCase();
+    const button = makeButton({ label, hint: `saves the picture with its title and legend as ${label}` }, () => {
       said.textContent = "";
       model.send({ kind: "whole", format });
     });
-    return button;
+    return put(button, { "aria-label": `save the picture as ${label}` });
   });
   parts.tools.append("save the picture as", ...buttons, said);
   return async (message) => {

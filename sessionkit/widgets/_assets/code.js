@@ -1,14 +1,8 @@
 // Text that can be copied with one press.
 function makeCode() {
-  const element = document.createElement("div");
-  const text = document.createElement("pre");
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "copy" });
-  const said = document.createElement("span");
-  said.setAttribute("role", "status");
-  text.tabIndex = 0;
-  element.className = "sessionkit-code";
-  element.append(button, said, text);
-  button.addEventListener("click", async () => {
+  const text = make("pre", { tabindex: 0 });
+  const said = make("span", { role: "status" });
+  const button = makeButton({ label: "copy" }, async () => {
     try {
       await navigator.clipboard.writeText(text.textContent);
       said.textContent = "copied";
@@ -17,6 +11,7 @@ function makeCode() {
       said.textContent = "selected: press Ctrl-C to copy";
     }
   });
+  const element = make("div", { class: "sessionkit-code" }, button, said, text);
   function show(code) {
     element.hidden = !code.label;
     if (text.textContent === (code.text ?? "")) return;

@@ -1,25 +1,24 @@
 // Everything on a board that can be set, beside its sliders.
 
-function labelled(spec, control) {
-  const element = document.createElement("label");
-  element.className = "sessionkit-field";
-  element.append(Object.assign(document.createElement("span"), { textContent: spec.label }), control);
-  return element;
+const labelled = (spec, control) => make("label", { class: "sessionkit-field" }, make("span", { text: spec.label }), control);
+
+function makeButton(spec, onclick) {
+  return make("button", { type: "button", text: spec.label, title: spec.hint, onclick });
 }
 
-function makeButton(spec) {
-  return Object.assign(document.createElement("button"), { type: "button", textContent: spec.label, title: spec.hint });
+// A field for text, which is done with it as it loses the focus or with Enter.
+function typedInto(attributes, done) {
+  const field = make("input", { type: "text", spellcheck: false, onblur: done, ...attributes });
+  field.addEventListener("keydown", (event) => event.key === "Enter" && done());
+  return field;
 }
 
 // Some buttons of which one is chosen: one stop of the Tab key, the arrows go from one to the next.
 function makeChoice(spec, set) {
   const isTabs = spec.kind === "tabs";
-  const group = document.createElement("div");
-  const box = document.createElement("div");
-  group.className = `sessionkit-choice ${spec.kind}`;
-  box.setAttribute("role", isTabs ? "tablist" : "radiogroup");
-  box.setAttribute("aria-label", spec.label);
-  group.append(...(isTabs ? [] : [Object.assign(document.createElement("span"), { textContent: spec.label })]), box);
+  const box = make("div", { role: isTabs ? "tablist" : "radiogroup", "aria-label": spec.label });
+  const title = isTabs ? [] : [make("span", { text: spec.label })];
+  const group = make("div", { class: `sessionkit-choice ${spec.kind}` }, ...title, box);
   const choose = (place) => {
     box.children[place].focus();
     set(place);
@@ -33,26 +32,22 @@ function makeChoice(spec, set) {
   });
   function show(now, value) {
     now.words.forEach((words, place) => {
-      const button = box.children[place] ?? box.appendChild(document.createElement("button"));
-      button.type = "button";
-      button.textContent = words;
-      button.setAttribute("role", isTabs ? "tab" : "radio");
-      button.setAttribute(isTabs ? "aria-selected" : "aria-checked", String(place === value));
-      button.tabIndex = place === Math.max(value, 0) ? 0 : -1;
-      button.onclick = () => set(place);
+      const made = { type: "button", role: isTabs ? "tab" : "radio", onclick: () => set(place) };
+      const button = box.children[place] ?? box.appendChild(make("button", made));
+      const tabindex = place === Math.max(value, 0) ? 0 : -1;
+      put(button, { text: words, tabindex, [isTabs ? "aria-selected" : "aria-checked"]: place === value });
     });
   }
   return { element: group, show };
 }
 
 function makeList(spec, set) {
-  const list = document.createElement("select");
+  const list = make("select", { onchange: () => set(list.selectedIndex) });
   let shown = "";
-  list.addEventListener("change", () => set(list.selectedIndex));
   function show(now, value) {
     const words = JSON.stringify(now.words);
     if (words !== shown) {
-      list.replaceChildren(...now.words.map((each) => Object.assign(document.createElement("option"), { textContent: each })));
+      list.replaceChildren(...now.words.map((text) => make("option", { text })));
       shown = words;
     }
     list.selectedIndex = value;
@@ -61,15 +56,13 @@ function makeList(spec, set) {
 }
 
 function makeField(spec, set) {
-  const field = Object.assign(document.createElement("input"), { type: "text", spellcheck: false, placeholder: spec.hint });
   let last = "";
   const commit = () => {
     if (field.value === last) return;
     last = field.value;
     set(field.value);
   };
-  field.addEventListener("blur", commit);
-  field.addEventListener("keydown", (event) => event.key === "Enter" && commit());
+  const field = typedInto({ placeholder: spec.hint }, commit);
   function show(now, value) {
     if (field.value === last && value !== last) field.value = last = value;
   }
@@ -77,21 +70,16 @@ function makeField(spec, set) {
 }
 
 function makePress(spec, set) {
-  const element = makeButton(spec);
-  element.addEventListener("click", () => set(true));
-  return { element, show: () => {} };
+  return { element: makeButton(spec, () => set(true)), show: () => {} };
 }
 
 function makeSwitch(spec, set) {
-  const element = makeButton(spec);
-  element.addEventListener("click", () => set(element.getAttribute("aria-pressed") !== "true"));
+  const element = makeButton(spec, () => set(element.getAttribute("aria-pressed") !== "true"));
   return { element, show: (now, value) => element.setAttribute("aria-pressed", String(value)) };
 }
 
 // Moves a slider on until its end, or until it is pressed again; from the end it starts over.
 function makePlay(spec, set, others) {
-  const element = makeButton(spec);
-  element.className = "sessionkit-play";
   let timer = 0;
   const tell = () => {
     element.textContent = timer ? "❚❚ pause" : "▶ play";
@@ -102,13 +90,14 @@ function makePlay(spec, set, others) {
     timer = 0;
     tell();
   };
-  element.addEventListener("click", () => {
+  const element = makeButton(spec, () => {
     if (timer) return stop();
     const slider = others.get(spec.slider);
     if (!slider.next()) slider.start();
     timer = setInterval(() => slider.next() || stop(), spec.step_ms);
     tell();
   });
+  element.className = "sessionkit-play";
   tell();
   return { element, show: () => {}, remove: stop };
 }

@@ -1,5 +1,4 @@
 // What the marks of a figure mean, beside it: a small drawing of each, and its name.
-const SVG = "http://www.w3.org/2000/svg";
 const SYMBOLS = {
   circle: "M14,3a5,5 0 1,0 .01,0Z",
   "circle-open": "M14,3a5,5 0 1,0 .01,0Z",
@@ -33,19 +32,11 @@ function legendInto(place, traces) {
   const told = JSON.stringify(named.map((trace) => [trace.name, drawnAs(trace)]));
   if (place.dataset.told === told) return;
   place.dataset.told = told;
-  const list = document.createElement("ul");
-  list.className = "sessionkit-legend";
-  list.setAttribute("aria-label", "what the marks mean");
-  for (const trace of named) {
-    const entry = document.createElement("li");
-    const drawing = document.createElementNS(SVG, "svg");
-    const path = document.createElementNS(SVG, "path");
-    for (const [key, value] of Object.entries({ width: 28, height: 16, "aria-hidden": true })) drawing.setAttribute(key, value);
-    for (const [key, value] of Object.entries(drawnAs(trace))) path.setAttribute(key, String(value));
-    drawing.append(path);
-    entry.append(drawing, trace.name);
-    list.append(entry);
-  }
+  const entries = named.map((trace) => {
+    const drawing = draw("svg", { width: 28, height: 16, "aria-hidden": true }, draw("path", drawnAs(trace)));
+    return make("li", {}, drawing, trace.name);
+  });
+  const list = make("ul", { class: "sessionkit-legend", "aria-label": "what the marks mean" }, ...entries);
   place.replaceChildren(...(named.length ? [list] : []));
 }
 

@@ -32,21 +32,13 @@ function placeOf(place, event) {
 
 // `onDrawn` is told the traces that are drawn.
 function makePicture(name, model, send, onDrawn) {
-  const element = document.createElement("figure");
-  const caption = document.createElement("figcaption");
-  const title = document.createElement("b");
-  const notes = document.createElement("span");
-  const room = document.createElement("div"); // as wide as there is room; the picture in it may be made smaller
-  const place = document.createElement("div");
-  element.className = "sessionkit-figure";
-  room.className = "sessionkit-room";
   const isStrip = name === "strip";
-  place.className = isStrip ? "sessionkit-strip" : "sessionkit-picture";
-  place.setAttribute("role", "img");
-  place.tabIndex = 0;
-  room.append(place);
-  caption.append(title, " ", notes);
-  element.append(caption, room);
+  const title = make("b");
+  const notes = make("span");
+  const caption = make("figcaption", {}, title, " ", notes);
+  const place = make("div", { class: isStrip ? "sessionkit-strip" : "sessionkit-picture", role: "img", tabindex: 0 });
+  const room = make("div", { class: "sessionkit-room" }, place); // as wide as there is; the picture may be made smaller
+  const element = make("figure", { class: "sessionkit-figure" }, caption, room);
   const shown = { figure: "", overlay: "" };
   let wanted = null;
   let drawing = false;

@@ -1,16 +1,6 @@
 // A slider over steps that have names, read out as they are; some can be typed as well.
 function makeSlider(spec, set) {
-  const element = document.createElement("div");
   const id = `sessionkit-slider-${(shared.sliders = (shared.sliders ?? 0) + 1)}`;
-  const label = Object.assign(document.createElement("label"), { htmlFor: id });
-  const slider = Object.assign(document.createElement("input"), { type: "range", min: "0", step: "1", id });
-  const typed = Object.assign(document.createElement("input"), { type: "text", spellcheck: false, autocomplete: "off" });
-  const said = document.createElement("output");
-  const refused = document.createElement("span");
-  refused.setAttribute("role", "alert");
-  element.className = "sessionkit-slider";
-  element.append(label, slider, spec.typed ? typed : said, refused);
-
   let words = [];
   let isEditing = false; // what is being typed is not overwritten
   let movedTo = null; // a move that the kernel has not answered is not taken back
@@ -25,16 +15,18 @@ function makeSlider(spec, set) {
     tell(words[place]);
     set(place);
   };
-  slider.addEventListener("input", () => move(slider.valueAsNumber));
-  typed.addEventListener("input", () => (isEditing = true));
   const commit = () => {
     if (!isEditing) return;
     isEditing = false;
     movedTo = null;
     if (typed.value.trim()) set(typed.value);
   };
-  typed.addEventListener("blur", commit);
-  typed.addEventListener("keydown", (event) => event.key === "Enter" && commit());
+  const label = make("label", { for: id });
+  const slider = make("input", { type: "range", min: 0, step: 1, id, oninput: () => move(slider.valueAsNumber) });
+  const typed = typedInto({ autocomplete: "off", oninput: () => (isEditing = true) }, commit);
+  const said = make("output");
+  const refused = make("span", { role: "alert" });
+  const element = make("div", { class: "sessionkit-slider" }, label, slider, spec.typed ? typed : said, refused);
 
   function show(now, value, isAnswered) {
     words = now.words;

@@ -1,12 +1,6 @@
 // A table of which the kernel sends a page at a time. All that comes from the data is set as text.
 
-const made = (name, attributes = {}, ...children) => {
-  const element = document.createElement(name);
-  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
-  element.append(...children);
-  return element;
-};
-const button = (text, label) => made("button", { type: "button", ...(label && { "aria-label": label }) }, text);
+const button = (text, onclick, label) => make("button", { type: "button", text, onclick, "aria-label": label });
 const PAGE = 50;
 const TYPING_MS = 250; // until what is typed is looked for
 
@@ -20,23 +14,28 @@ function render({ model, el }) {
 
   // ---- the parts
 
-  const letters = made("input", { type: "search", "aria-label": "letters in the key or in any text", placeholder: "letters in the key or text" });
-  const column = made("select", { "aria-label": "column to filter" });
-  const from = made("input", { type: "text", "aria-label": "from", placeholder: "from", size: "16" });
-  const to = made("input", { type: "text", "aria-label": "to", placeholder: "to", size: "16" });
-  const filter = button("filter");
-  const chips = made("span", { class: "chips" });
-  const refused = made("span", { role: "alert" });
-  const bar = made("div", { class: "bar" }, letters, made("span", { class: "span" }, column, from, to, filter), chips, refused);
-  const head = made("tr");
-  const body = made("tbody");
-  const table = made("table", { role: "grid" }, made("thead", {}, head), body);
-  const box = made("div", { class: "box" }, table);
-  const pages = [["« first", "first page"], ["‹ previous", "previous page"], ["next ›", "next page"], ["last »", "last page"]].map(([text, label]) => button(text, label));
-  const said = made("span", { role: "status", class: "said" });
-  const zone = made("span", { class: "zone" });
-  const foot = made("div", { class: "foot" }, pages[0], pages[1], said, pages[2], pages[3], zone);
-  const words = made("div", { class: "words", role: "status" });
+  const letters = make("input", { type: "search", "aria-label": "letters in the key or in any text", placeholder: "letters in the key or text" });
+  const column = make("select", { "aria-label": "column to filter" });
+  const from = make("input", { type: "text", "aria-label": "from", placeholder: "from", size: "16" });
+  const to = make("input", { type: "text", "aria-label": "to", placeholder: "to", size: "16" });
+  const filter = button("filter", applySpan);
+  const chips = make("span", { class: "chips" });
+  const refused = make("span", { role: "alert" });
+  const bar = make("div", { class: "bar" }, letters, make("span", { class: "span" }, column, from, to, filter), chips, refused);
+  const head = make("tr");
+  const body = make("tbody");
+  const table = make("table", { role: "grid" }, make("thead", {}, head), body);
+  const box = make("div", { class: "box" }, table);
+  const pages = [
+    button("« first", () => turn(0), "first page"),
+    button("‹ previous", () => turn(shown().first - PAGE), "previous page"),
+    button("next ›", () => turn(shown().first + PAGE), "next page"),
+    button("last »", () => turn(lastPage()), "last page"),
+  ];
+  const said = make("span", { role: "status", class: "said" });
+  const zone = make("span", { class: "zone" });
+  const foot = make("div", { class: "foot" }, pages[0], pages[1], said, pages[2], pages[3], zone);
+  const words = make("div", { class: "words", role: "status" });
   el.classList.add("sessionkit-table");
   el.append(bar, box, foot, words);
 
@@ -83,16 +82,11 @@ function render({ model, el }) {
     clearTimeout(waiting);
     waiting = setTimeout(() => ask({ letters: letters.value, first: 0 }), TYPING_MS);
   });
-  filter.addEventListener("click", applySpan);
   for (const field of [from, to]) {
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") applySpan();
     });
   }
-  pages[0].addEventListener("click", () => turn(0));
-  pages[1].addEventListener("click", () => turn(shown().first - PAGE));
-  pages[2].addEventListener("click", () => turn(shown().first + PAGE));
-  pages[3].addEventListener("click", () => turn(lastPage()));
 
   const KEYS = {
     ArrowDown: () => (active + 1 < body.rows.length ? focusRow(active + 1) : turn(shown().first + PAGE, "first")),
@@ -132,39 +126,31 @@ function render({ model, el }) {
     const before = [...head.cells].indexOf(head.querySelector(":focus")?.closest("th"));
     head.replaceChildren(
       ...columns.map(({ title, kind, sort }, number) => {
-        const cell = made("th", { scope: "col", class: kind });
-        if (!sort) {
-          cell.textContent = title;
-          return cell;
-        }
+        if (!sort) return make("th", { scope: "col", class: kind, text: title });
         const way = now !== number ? "none" : descending ? "descending" : "ascending";
-        cell.setAttribute("aria-sort", way);
-        const arrow = made("span", { "aria-hidden": "true", class: "way" }, { none: "", ascending: "▲", descending: "▼" }[way]);
-        const press = made("button", { type: "button" }, made("span", {}, title), arrow);
-        press.addEventListener("click", () => sortBy(number));
-        cell.append(press);
-        return cell;
+        const arrow = make("span", { "aria-hidden": "true", class: "way" }, { none: "", ascending: "▲", descending: "▼" }[way]);
+        const press = make("button", { type: "button", onclick: () => sortBy(number) }, make("span", {}, title), arrow);
+        return make("th", { scope: "col", class: kind, "aria-sort": way }, press);
       }),
     );
     head.cells[before]?.querySelector("button")?.focus();
   }
 
   function drawFields({ columns, spans }) {
-    const options = columns.flatMap(({ title, span }, number) => (span ? [made("option", { value: number }, title)] : []));
+    const options = columns.flatMap(({ title, span }, number) => (span ? [make("option", { value: number }, title)] : []));
     const before = column.value;
     column.replaceChildren(...options);
     if (options.some(({ value }) => value === before)) column.value = before;
     bar.querySelector(".span").hidden = !options.length;
     chips.replaceChildren(
       ...spans.map(({ column: number, words: text }) => {
-        const chip = made("button", { type: "button", "aria-label": `no longer ${text}` }, `${text} ✕`);
-        chip.addEventListener("click", () => {
+        const withoutIt = () => {
           const left = { ...question.spans };
           delete left[number];
           ask({ spans: left, first: 0 });
           letters.focus();
-        });
-        return chip;
+        };
+        return button(`${text} ✕`, withoutIt, `no longer ${text}`);
       }),
     );
     if (focused() !== letters) letters.value = question.letters;
@@ -184,9 +170,8 @@ function render({ model, el }) {
     table.setAttribute("aria-rowcount", page.found);
     body.replaceChildren(
       ...page.cells.map((cells, place) => {
-        const row = made("tr", { tabindex: place ? -1 : 0, "aria-rowindex": page.first + place + 2 });
-        row.append(...cells.map((text, number) => made("td", { class: page.columns[number].kind }, text)));
-        return row;
+        const shownCells = cells.map((text, number) => make("td", { class: page.columns[number].kind }, text));
+        return make("tr", { tabindex: place ? -1 : 0, "aria-rowindex": page.first + place + 2 }, ...shownCells);
       }),
     );
     said.textContent = page.said;
@@ -207,7 +192,7 @@ function render({ model, el }) {
   }
 
   function say() {
-    words.replaceChildren(...model.get("words").map((line) => made("p", {}, line)));
+    words.replaceChildren(...model.get("words").map((line) => make("p", {}, line)));
   }
 
   const release = keepPlainKeys(el);

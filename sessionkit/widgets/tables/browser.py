@@ -124,7 +124,7 @@ class _View(NamedTuple):
 class TableBrowser(anywidget.AnyWidget):
     """A view of a run to look into: found, sorted and paged in the kernel; a row is explained below the table."""
 
-    _esm = read_asset("widgets/keys.js") + read_asset("widgets/table.js")
+    _esm = "".join(map(read_asset, ("views/page/make.js", "widgets/keys.js", "widgets/table.js")))
     _css = read_asset("widgets/table.css")
     state = traitlets.Dict().tag(sync=True)  # set by the browser: what is asked for
     shown = traitlets.Dict().tag(sync=True)  # the page that answers it
