@@ -153,11 +153,11 @@ class WindowCalls:
     ) -> Iterator[StoredWindow]:
         """Windows of these keys that start between the two times, both included."""
 
-    @abstractmethod
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included."""
+        return self._find((None, None), time_from_ms, time_to_ms, partition, backward=backward)
 
     def put(
         self,

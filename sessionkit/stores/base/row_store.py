@@ -251,8 +251,3 @@ class WindowRowStore(WindowCalls, RowStore):
     ) -> Iterator[StoredWindow]:
         first_ms, last_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         return self._listed(partition, (first_ms, last_ms), self._key_range(*keys), backward=backward)
-
-    def _find_all(
-        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredWindow]:
-        return self._find(ANY_KEY, time_from_ms, time_to_ms, partition, backward=backward)

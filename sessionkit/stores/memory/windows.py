@@ -120,11 +120,6 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         ]
         return self._while_open(found)
 
-    def _find_all(
-        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
-    ) -> Iterator[StoredWindow]:
-        return self._find((None, None), time_from_ms, time_to_ms, partition, backward=backward)
-
 
 def _neighbour(state: Partition, first_ms: int, last_ms: int, *, backward: bool) -> tuple[int, Any] | None:
     """The first time between these two that has windows, with them; backward, the last one."""
