@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
@@ -187,6 +187,15 @@ class Plane(Generic[T_co]):
             return Outline()
         return self._stair(self.trace.close_lag_ms)
 
+    def tied(self, middles_ms: Iterable[tuple[int, int]]) -> tuple[Outline, Outline]:
+        """For each of these records a line from its mark to a time, and one from there to the close line."""
+        away, missing = Outline(), Outline()
+        for row, middle_ms in middles_ms:
+            y = (self.y_of(row),) * 2
+            away.add((int(self.trace.batch.timestamp_ms[row]), middle_ms), y)
+            missing.add((middle_ms, int(self.trace.close_time_ms[row])), y)
+        return away, missing
+
     @cached_property
     def cap_lines(self) -> Outline:
         """A line over each window where it was closed, with a least width to be seen."""
@@ -253,10 +262,22 @@ class Lanes(Generic[T_co]):
     def above(self) -> float:
         """Where drops are, in lanes from the middle of one."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def x_range_ms(self) -> tuple[int, int]:
-        """The span of event time that is shown."""
+        """The span of event time; a little more, and what is open and stream time, where it ends at the data's ends."""
+        low, high = self.board.first_ms, self.board.last_ms
+        first_ms, last_ms = self.open_reach_ms
+        if not self.board.more_before:
+            low = min([low, *first_ms.tolist()])
+        if not self.board.more_after:
+            high = max([high, *last_ms.tolist(), self.shown_clock_ms])
+        room = max((high - low) // 28, 1)
+        return low - room, high + room
+
+    @property
+    def open_reach_ms(self) -> tuple[Longs, Longs]:
+        """From where to where records can still change an open window beyond its bounds."""
+        return np.empty(0, np.int64), np.empty(0, np.int64)
 
     @abstractmethod
     def counted(self, board: Board) -> list[str]:

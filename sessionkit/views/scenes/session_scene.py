@@ -167,14 +167,8 @@ class SessionPlane(Plane[SessionTrace]):
     @cached_property
     def tethers(self) -> tuple[Outline, Outline]:
         """For each drop alone: from its mark to the end of what it touches, and from there to the close line."""
-        away, missing, alone = Outline(), Outline(), set(self.alone.tolist())
-        for row, missing_ms in self.missing_ms.items():
-            if row not in alone:
-                continue
-            line_ms, y = int(self.trace.close_time_ms[row]), self.y_of(row)
-            away.add((int(self.trace.batch.timestamp_ms[row]), line_ms - missing_ms), (y, y))
-            missing.add((line_ms - missing_ms, line_ms), (y, y))
-        return away, missing
+        alone, line_ms = set(self.alone.tolist()), self.trace.close_time_ms
+        return self.tied((row, int(line_ms[row]) - ms) for row, ms in self.missing_ms.items() if row in alone)
 
     @cached_property
     def bars(self) -> Outline:
@@ -204,19 +198,10 @@ class SessionLanes(Lanes[SessionTrace]):
 
     missing_ms = cached_property(_missing_ms)
 
-    @cached_property
-    def x_range_ms(self) -> tuple[int, int]:
-        """The span; a little more, and the reach of open sessions and stream time, where it ends at the data's ends."""
-        board, columns = self.board, self.trace.window_columns
-        low, high = board.first_ms, board.last_ms
-        mine = self.open_windows
-        first_ms, last_ms = self.window.reach_of_ms(columns.start_ms[mine], columns.end_ms[mine])
-        if not board.more_before:
-            low = min([low, *first_ms.tolist()])
-        if not board.more_after:
-            high = max([high, *last_ms.tolist(), self.shown_clock_ms])
-        room = max((high - low) // 28, 1)
-        return low - room, high + room
+    @property
+    def open_reach_ms(self) -> tuple[Longs, Longs]:
+        columns, mine = self.trace.window_columns, self.open_windows
+        return self.window.reach_of_ms(columns.start_ms[mine], columns.end_ms[mine])
 
     def counted(self, board: Board) -> list[str]:
         merges, drops = len(board.of(self.trace.decision == MERGED)), len(board.of(self.trace.decision == LATE))

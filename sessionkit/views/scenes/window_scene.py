@@ -163,14 +163,9 @@ class WindowPlane(Plane[WindowTrace]):
     @cached_property
     def tethers(self) -> tuple[Outline, Outline]:
         """For each late record alone: to the end of the window that had closed first, then to the close line."""
-        away, missing = Outline(), Outline()
         mine = self._first_missed
         mine = mine[np.isin(self.trace.missed.record[mine], self.alone)]
-        for row, end_ms in zip(self.trace.missed.record[mine].tolist(), self.ends_ms(mine).tolist(), strict=True):
-            y = self.y_of(row)
-            away.add((int(self.trace.batch.timestamp_ms[row]), end_ms), (y, y))
-            missing.add((end_ms, int(self.trace.close_time_ms[row])), (y, y))
-        return away, missing
+        return self.tied(zip(self.trace.missed.record[mine].tolist(), self.ends_ms(mine).tolist(), strict=True))
 
 
 class WindowLanes(Lanes[WindowTrace]):
@@ -244,15 +239,6 @@ class WindowLanes(Lanes[WindowTrace]):
         if self.trace.inclusive_end:
             return "the grace to count in all"
         return "the grace it lacked" if max(self.sublane_counts) == 1 else "the grace for one window"
-
-    @cached_property
-    def x_range_ms(self) -> tuple[int, int]:
-        """The span; a little more, and the stream time, where it ends at the data's end."""
-        low, high = self.board.first_ms, self.board.last_ms
-        if not self.board.more_after:
-            high = max(high, self.shown_clock_ms)
-        room = max((high - low) // 28, 1)
-        return low - room, high + room
 
     def counted(self, board: Board) -> list[str]:
         late, accepted = self.trace.late_for_some, self.trace.accepted
