@@ -13,6 +13,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.records.frames import Frame
+from sessionkit.records.time_statistics import usual_span
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
@@ -24,9 +25,6 @@ Counts = tuple[Longs, Longs]
 
 _LAST_DATE_MS = 253_000_000_000_000  # in the year 9987: a calendar goes on a little behind what it shows
 _TIMES = {"start_ms": "start", "end_ms": "end"}
-# Times far from all others do not stretch the calendar: so many records, and drops, may lie outside on either side.
-_OUTSIDE_RECORDS, _OUTSIDE_DROPS = 0.001, 0.01
-_STRETCHED = 8  # times longer than without them
 _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the worst cell
 
 
@@ -201,7 +199,11 @@ class DropCalendar(Generic[Frame]):
     def _span_ms(self) -> tuple[int, int] | None:
         """From when to when the calendar goes; None where no record with a time was dropped."""
         times, placed = self.trace.batch.timestamp_ms, self._is_shown & self._has_time
-        return _span(times[self._has_time], times[placed]) if placed.any() else None
+        if not placed.any():
+            return None
+        spans = [usual_span(times[chosen]) for chosen in (self._has_time, placed)]  # without those far off
+        times = times[self._has_time & (times >= min(spans)[0]) & (times <= max(last for _, last in spans))]
+        return int(times.min()), int(times.max())
 
     @property
     def _is_out_of_reach(self) -> bool:
@@ -216,18 +218,3 @@ class DropCalendar(Generic[Frame]):
         if self._cells is None:
             return {"text/html": html_block(f"<p>{escape_html(repr(self))}</p>"), "text/plain": repr(self)}
         return picture_bundle(self.figure(), repr(self))
-
-
-def _span(times_ms: Longs, dropped_ms: Longs) -> tuple[int, int]:
-    """From the first to the last time, without the few that would make the span many times longer."""
-    whole = int(times_ms.min()), int(times_ms.max())
-    ends = [_ends(times_ms, _OUTSIDE_RECORDS), _ends(dropped_ms, _OUTSIDE_DROPS)]
-    inner = min(low for low, _ in ends), max(high for _, high in ends)
-    return inner if whole[1] - whole[0] > _STRETCHED * (inner[1] - inner[0]) > 0 else whole
-
-
-def _ends(times_ms: Longs, outside: float) -> tuple[int, int]:
-    """The times between which all but this share on either side lie."""
-    left_out = int(len(times_ms) * outside)
-    ordered = np.partition(times_ms, (left_out, len(times_ms) - 1 - left_out))
-    return int(ordered[left_out]), int(ordered[len(ordered) - 1 - left_out])
