@@ -273,17 +273,13 @@ class ForgettingSessions(ForgettingStore, SessionCalls):
         self, earliest_session_end_ms: Any, latest_session_end_ms: Any, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times; on disk all that live segments hold."""
-        state, found = self._partitions[partition], []
-        for place in state.by_time.irange((earliest_session_end_ms, -1), (latest_session_end_ms, FOREVER_MS)):
-            row = state.by_time[place]
-            if self._on_disk:
-                shown = self._is_kept(row.part, place[0], state.dropped_at_ms)
-            else:
-                shown = self._is_read(state, row, place[0])
-            if shown:
-                found.append((place, row.stored))
-        if not self._on_disk:
-            found.sort(key=lambda each: self._order(*each[0]))
+        state = self._partitions[partition]
+        places = state.by_time.irange((earliest_session_end_ms, -1), (latest_session_end_ms, FOREVER_MS))
+        rows = [(place, state.by_time[place]) for place in places]
+        if self._on_disk:
+            return iter([row.stored for place, row in rows if self._is_kept(row.part, place[0], state.dropped_at_ms)])
+        found = [(place, row.stored) for place, row in rows if self._is_read(state, row, place[0])]
+        found.sort(key=lambda each: self._order(*each[0]))
         return iter([stored for _, stored in found])
 
     def fetch_session(
