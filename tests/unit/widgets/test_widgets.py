@@ -237,7 +237,7 @@ class TestTune:
             sends(board, "key", picture="lanes", key="down")
             assert board._key.value == expected
         sends(board, "key", picture="lanes", key="enter")
-        assert [*board.figures] == ["plane", "strip"]
+        assert [*board.figures] == ["plane"]
         seen = []
         for _ in range(3):
             sends(board, "key", picture="plane", key="up")
