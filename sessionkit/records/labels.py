@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate, groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.base.arrays import arrow_array
 from sessionkit.base.text import key_name
 from sessionkit.errors import attempted
 from sessionkit.records.inputs.plain_columns import check_text
+
+if TYPE_CHECKING:
+    from sessionkit.records.batch import RecordBatch
 
 LABEL_LETTERS = 24  # of a label among other words
 
@@ -53,3 +56,17 @@ class Labels(NamedTuple):
 
 
 NO_LABELS = Labels()
+
+
+def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
+    """A record by its offset, in the middle of a sentence; where rows were sorted by time, by its row, too.
+
+    `told` is what else is said of it, in brackets, beside its label; without it, its key.
+    """
+    key = batch.key_at(row)
+    number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
+    place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
+    partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
+    told = told if told is not None else "no key" if key is None else f"key {key_name(key)}"
+    brackets = ", ".join(filter(None, (batch.labels.quoted(row), place, partition, told)))
+    return f"record {number} ({brackets})" if brackets else f"record {number}"

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.labels import record_name
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
 from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, repeated, trend, usual_span
@@ -45,6 +46,13 @@ class Cause(NamedTuple):
     late: int = 0  # records that are behind stream time by more than was asked for
     records: int = 0
     is_behind: bool = False  # it is about records far before all others alone, late or not
+    left: int = 0  # of the late ones, without the records to leave out
+
+    @property
+    def because(self) -> str:
+        """How many of the late records it explains, where not all, and why they are late."""
+        share = "" if not self.left else "nearly all " if 10 * self.left <= self.late else "many "
+        return f"{share}because {self.why}"
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
@@ -53,7 +61,7 @@ class Cause(NamedTuple):
         count, what = self.late, f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
         if dropped is not None:
             count, what = dropped, f"came too late and {'was' if dropped == 1 else 'were'} dropped"
-        return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}".rstrip()
+        return f"{count:,} of {plural(self.records, 'record')} {what}, {self.because}. {self.way}".rstrip()
 
 
 class _Stream(NamedTuple):
@@ -91,20 +99,6 @@ def _are_late(times: Longs, lag_ms: int, group: npt.NDArray[np.integer] | None =
     of = np.zeros(len(times), np.int32) if group is None else group.astype(np.int32)
     stream_times(of, times, np.empty(0, np.uint8), np.full(groups, -1), newest)
     return times < newest - lag_ms
-
-
-def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
-    """A record by its offset, in the middle of a sentence; where rows were sorted by time, by its row, too.
-
-    `told` is what else is said of it, in brackets, beside its label; without it, its key.
-    """
-    key = batch.key_at(row)
-    number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
-    place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
-    partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
-    told = told if told is not None else "no key" if key is None else f"key {key_name(key)}"
-    brackets = ", ".join(filter(None, (batch.labels.quoted(row), place, partition, told)))
-    return f"record {number} ({brackets})" if brackets else f"record {number}"
 
 
 def order_causes(
@@ -161,7 +155,9 @@ def _late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: boo
     stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
     causes = (_out_of_order, _ahead, _sent_again, _sources, _two_clocks, _in_no_order) if is_many else (_ahead,)
     found = next((cause for look in causes if (cause := look(stream)) is not None), None)
-    return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows))
+    rest = ~np.isin(rows, [] if found is None or found.to_leave_out is None else found.to_leave_out)
+    left = 0 if rest.all() else _are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum()
+    return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows), left=int(left))
 
 
 # ---- records far before all others, and ahead of those around them
@@ -213,8 +209,6 @@ def _ahead(stream: _Stream) -> Cause | None:
         named = ", ".join(f"{name} by {ahead_by}" for name, ahead_by in zip(names, by, strict=True))
         why = f"{len(ahead):,} records lie far ahead of those around them: {named}"
         why += f", and {len(ahead) - NAMED:,} more" if len(ahead) > NAMED else ""
-    if 4 * cured < 3 * stream.late_count:
-        why += f"; others are late without {'it' if len(ahead) == 1 else 'them'}, too"
     return Cause(why, way, to_leave_out=stream.rows[ahead])
 
 
@@ -359,13 +353,16 @@ def _sources(stream: _Stream) -> Cause | None:
     by = about(int(np.median((newest - times)[late])))
     leader = int(np.bincount(keys[leads[late]]).argmax())
     others = keys != leader
-    first_ahead = int(leads[late & (keys[leads] == leader)][0])
+    first_ahead = int((times > np.maximum.accumulate(np.where(others, times, times[0])) + stream.lag_ms).argmax())
     leads_most = 5 * size[leader] <= 2 * count and 2 * stream.late_count > np.count_nonzero(others[first_ahead:])
     if leads_most and 4 * stream.late_without(~others) <= stream.late_count:
-        name = shorten(stream.batch.keys[leader].as_py())
-        why = f"the clock of key {name} is some {by} ahead of the others"
-        way = f"Leave its {plural(int(size[leader]), 'record')} out, or correct their times."
-        return Cause(why, way, to_leave_out=stream.rows[~others])
+        why = f"the clock of key {shorten(stream.batch.keys[leader].as_py())} is some {by} ahead of the others"
+        wrong, since, then = ~others, ~others & (np.arange(count) >= first_ahead), ""
+        if since.sum() < 0.9 * size[leader] and 20 * stream.late_without(since) <= stream.late_count:
+            zone, wrong, then = stream.batch.timezone, since, " from then on"
+            why += f" from its record at {show_time(int(times[first_ahead]), zone)} ({zone}) on"
+        way = f"Leave its {plural(int(wrong.sum()), 'record')}{then} out, or correct their times."
+        return Cause(why, way, to_leave_out=stream.rows[wrong])
     if 10 * stream.late_within(keys, len(stream.batch.keys)) > stream.late_count:
         return None
     of_late, behind_ms = keys[late], (newest - times)[late]

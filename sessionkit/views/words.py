@@ -27,7 +27,7 @@ from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.order import record_name as name_of_record
+from sessionkit.records.labels import record_name as name_of_record
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.windows.contract import SessionKind, WindowKind
