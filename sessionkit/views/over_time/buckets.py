@@ -54,6 +54,8 @@ def buckets(outcome: Outcome) -> Buckets | None:
     records, windows, dropped = (np.histogram(each, edges)[0] for each in each_of)
     at = clock(trace)
     names = [WHOLE_MINUTE.sub(r"\1", at(ms)[:letters]) for ms in edges[:-1].tolist()]
+    if length == "one quarter":
+        names = [f"{name[:4]} Q{int(name[5:]) // 3 + 1}" for name in names]
     return Buckets(length, names, records, windows, dropped, int(placed.sum() - records.sum()))
 
 

@@ -167,7 +167,7 @@ def test_rows_that_mostly_step_back_are_remarked_in_the_report(tmp_path: Path, c
     shown = printed(capsys, "report", file, *COLUMNS, *GAP, "--unit", "s", "--out", out)
     said = "because the newest row stands first"
     assert f"{said}. --sort sorts the rows by time." in shown
-    assert f"{said}; sorted by time, none is." in (out / "report.html").read_text(encoding="utf-8")
+    assert f"{said}; sorted by time, none is dropped." in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("text", "telling"), [

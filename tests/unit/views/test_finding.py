@@ -60,13 +60,15 @@ def test_one_clock_that_is_ahead_is_named_with_what_its_record_cost(times: Any) 
     run = run_of(at, KEYS)
     assert f"{100 * run.metrics()['dropped-late'] / 3_000:.4g}" in found(run)
     assert "dropped as late, because record 1203 (key 3) lies 1 d ahead" in found(run)
-    assert "; without that record, none is. Leave it out" in found(run)
+    assert "; without that record, none is dropped. Leave it out" in found(run)
 
 
 def test_rows_sorted_by_key_are_late_for_none_once_sorted_by_time(times: Any) -> None:
     order = np.lexsort((times, KEYS))
     run = run_of(times[order], KEYS[order])
-    assert "the 20 keys stand one after another" in found(run) and "; sorted by time, none is. sort=" in found(run)
+    assert "the 20 keys stand one after another" in found(run) and "; sorted by time, none is dropped. sort=" in found(
+        run
+    )
     assert run_of(np.sort(times[order]), KEYS[order]).metrics()["records-dropped"] == 0
 
 
@@ -76,7 +78,7 @@ def test_late_records_without_a_cause_are_kept_by_a_grace_that_is_said() -> None
     at[2_000] -= 2 * DAY
     for windows in (SESSIONS, sk.TimeWindows(size="30m", advance="10m", grace="5m")):
         run = run_of(at, KEYS, windows)
-        assert "a grace of 6 h instead of 5 min keeps nine in ten of them, and one of 2 d all" in found(run)
+        assert "a grace of 6 h instead of 5 min keeps nine in ten of them, and one of 2 d keeps them all" in found(run)
         kept = run_of(at, KEYS, run.plan.with_windows(grace="2d").windows)
         assert kept.metrics()["dropped-late"] == 0
 
