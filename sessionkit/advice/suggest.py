@@ -90,6 +90,15 @@ class GapSuggestion(Pictured):
     remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
     beat_ms: int | None = None  # the length of nearly all pauses, where a few are several times as long
 
+    def _judged(self, gap_ms: int, *, in_order: bool) -> str:
+        """What the pauses say of a gap that was chosen, in a sentence; `in_order`: no record came too late."""
+        for valley in self.valleys:
+            if valley.empty_ms is not None and valley.empty_ms[0] <= gap_ms < valley.empty_ms[1]:
+                same = ", so every gap between gives the same sessions" if in_order else ""
+                return f"The gap is well chosen: {valley.empty_in_words()}{same}."
+        found = self.words()[0].removeprefix("gap ").removeprefix("unsure: ")
+        return f"{'No gap stands out:' if self.gap_ms is None else 'A gap stands out,'} {found}"
+
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:

@@ -110,7 +110,7 @@ def _make(spark: bool, **about: Any) -> None:
 
         count, make = STEPS_ON_SPARK, make_report_on_spark
     with steps(count, Progress()) as progress:
-        print(with_options(make(Report(**about, command=TYPED.get(), progress=progress))))
+        print(with_options(make(Report(**about, command=TYPED.get(), wording=with_options, progress=progress))))
 
 
 # ---- rows

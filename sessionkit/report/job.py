@@ -50,6 +50,7 @@ class Report:
     data: str  # the records as code: the path of the file, or a call
     remarks: Sequence[str] = ()
     command: str | None = None  # as it was typed
+    wording: Callable[[str], str] = str  # of sentences that name arguments of Python
     file_format: str = "csv"  # of the tables beside the page; or "parquet"
     overwrite: bool = False  # also in a folder that has other things in it; these stay
     progress: Callable[[str], None] = field(default_factory=Progress)
@@ -101,7 +102,9 @@ def write_page(
     report: Report, results: Results, counts: dict[str, int], run: Run | None, files: Mapping[str, str], **about: Any
 ) -> None:
     """Writes the page and, of a run in this process, the tables aside, to be placed together."""
-    findings = Findings(report.title, report.plan, counts, run, report.code, command=report.command, **about)
+    findings = Findings(
+        report.title, report.plan, counts, run, report.code, command=report.command, wording=report.wording, **about
+    )
 
     def write(name: str, table: pa.Table, path: Path) -> None:
         write_table(table, path)

@@ -46,8 +46,8 @@ def _bars(found: Buckets, counts: Longs, one: str, more: str, kind: str) -> str:
         title = escape_html(f"{found.names[place]}: {plural(int(counts[place]), one)}{more}")
         drawn += f"<rect class='hit' {at} height='100%'><title>{title}</title></rect>"
         drawn += f"<rect {at} y='{100 - height:.1f}%' height='{height:.1f}%'></rect>"
-    first = found.names[int(np.argmax(counts))]
-    said = escape_html(f"{one.capitalize()}s{more}: at most {most:,} in {found.length}, first {first}")
+    first = f"{'first ' if np.count_nonzero(counts == most) > 1 else ''}{found.names[int(np.argmax(counts))]}"
+    said = escape_html(f"{one.capitalize()}s{more}: at most {most:,} in {found.length} ({first})")
     return f"<h3>{said}</h3><svg class='bars{kind}' role='img' aria-label='{said}'>{drawn}</svg>"
 
 
@@ -60,11 +60,14 @@ def calendar(run: Run) -> str:
     records, dropped = drops._counts
     tops = np.unique(np.round(dropped.max() ** (np.arange(1, STEPS + 1) / STEPS))).astype(np.int64)
     shade = np.searchsorted(tops, dropped) + 1 + STEPS - len(tops)
+    worst = int(np.lexsort((dropped / np.maximum(records, 1), dropped))[-1])  # to which the page scrolls
     grid = [["<td></td>"] * cells.column_count for _ in range(cells.row_count)]
     for at in np.flatnonzero(records).tolist():
         said = f"{cells.names[at]}: {dropped[at]:,} of {plural(int(records[at]), 'record')} {drops._verb}"
         kind = f"d{shade[at]}" if dropped[at] else "none"
-        grid[cells.row[at]][cells.column[at]] = f"<td class='{kind}' title='{escape_html(said)}'></td>"
+        grid[cells.row[at]][cells.column[at]] = (
+            f"<td class='{kind}' title='{escape_html(said)}'{' id=worst' * (at == worst)}></td>"
+        )
     ticks = pairwise([(-1, ""), *cells.column_ticks, (cells.column_count, "")])
     head = "".join(f"<th colspan='{behind - at}'>{name}</th>" for (at, name), (behind, _) in ticks)
     named = dict(cells.row_ticks)
@@ -76,7 +79,7 @@ def calendar(run: Run) -> str:
     legend = "".join(f"<span><i class='d{n}'></i>{key}</span>" for n, key in enumerate(keys, 1 + STEPS - len(tops)))
     wide = min(max(ROOM // cells.column_count, LEAST), WIDEST)
     return (
-        f"<h3>When</h3><p>{words}</p><div class='wide' tabindex='0'><table class='calendar'>"
+        f"<h3>When</h3><p>{words}</p><div class='wide start' tabindex='0'><table class='calendar'>"
         f"<col><col span='{cells.column_count}' width='{wide}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
         f"</table></div><p class='legend'>Records{_lost(drops)} in one {cells.unit}: {legend}"
         "<span><i class='none'></i>none</span></p>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.advice.suggest import gap_of
 from sessionkit.base.arrays import Longs, arrow_array
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import MINUTE, grace_with, lacked, show_duration
+from sessionkit.base.durations import ROUND_MS, grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
@@ -25,7 +27,7 @@ from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.views.dropped import dropped_table
-from sessionkit.views.over_time.finding import explaining, finding
+from sessionkit.views.over_time.finding import can_replay, explaining, finding, missed
 from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.tables import frame_of, losses
 from sessionkit.views.words import clock, records_dropped
@@ -33,7 +35,9 @@ from sessionkit.windows.missing_grace import missing_grace_ms
 
 TITLE_LENGTH, MOST_OF_A_COMMAND = 120, 4_000
 DROPS_OF_WINDOWS = "late records count once for each window that they missed"
-WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
+WEIGHED_DROPS = 2_000  # of more, some are looked at one by one: each costs a replay of its key
+MOST_PAUSES = 1_000_000  # are sorted in less than a second
+LEAST_LOST, MUCH_MORE = 10, 2.0  # records, and how many times the share of the others: a key that is named first
 
 
 @dataclass
@@ -49,6 +53,7 @@ class Findings:
     command: str | None = None  # that made the page, as it was typed
     systems: Sequence[tuple[str, str]] = ()  # what the plan ran on beside Python, and their versions
     remarks: Sequence[str] = ()  # about how the records were read
+    wording: Callable[[str], str] = str  # how sentences name the arguments of Python: on a page of a command, options
 
     @property
     def run(self) -> Run:
@@ -104,8 +109,9 @@ def page(findings: Findings) -> str:
     run = findings.local
     cause = explaining(run)
     others = (remark for remark in findings.remarks if cause is None or cause.why not in remark)  # the finding says it
-    remarks = (f"<p class='remark'>{escape_html(remark)}</p>" for remark in others)
-    first, *ways = map(escape_html, finding(findings.counts, run))
+    remarks = (f"<p class='remark'>{escape_html(findings.wording(remark))}</p>" for remark in others)
+    more = [*_first_loser(findings), *_gap(findings)] if run is not None and len(run.trace.keys) else []
+    first, *ways = (escape_html(findings.wording(said)) for said in [*finding(findings.counts, run), *more])
     found = [f"<p class='finding'>{first}</p>", *(f"<p class='lead'>{way}</p>" for way in ways)]
     parts = [*found, _lead(findings), *remarks, _tiles(findings)]
     if run is None:
@@ -143,10 +149,35 @@ def _lead(findings: Findings) -> str:
     by_time = source.sort and source.offset is None
     order = "in the order of their times" if by_time else "in the order in which they arrive"
     zone = (source.timezone or "UTC") if findings.local is None else findings.local.timezone
+    waits = f"It waits <b>{grace}</b> for late records; those that arrive even later are dropped."
+    waits = waits if windows.grace_ms else f"With a grace of <b>{grace}</b> it waits for no late records."
     return (
-        f"<p class='lead'>{said} It waits <b>{grace}</b> for late records; those that arrive even later are dropped. "
-        f"Records are processed one by one, {order}, as Kafka Streams does. Times are in {escape_html(zone)}.</p>"
+        f"<p class='lead'>{said} {waits} Records are processed one by one, {order}, as Kafka Streams does. "
+        f"Times are in {escape_html(zone)}.</p>"
     )
+
+
+def _first_loser(findings: Findings) -> list[str]:
+    """The key that loses a much larger share of its records than the others, in a sentence."""
+    group = findings.sessions.by_key
+    lost, total = group.dropped, group.dropped + group.records
+    shares = np.where(lost >= LEAST_LOST, lost / np.maximum(total, 1), 0)
+    at = int(shares.argmax())
+    others = (lost.sum() - lost[at]) / max(int(total.sum() - total[at]), 1)
+    if len(lost) < 2 or shares[at] <= MUCH_MORE * others:
+        return []
+    name = shorten(findings.run.trace.keys[int(group.code[at])].as_py())
+    said = f"Key {name} loses most: {percent(shares[at])} of its {plural(int(total[at]), 'record')} were dropped"
+    return [f"{said}, and {percent(others)} of the others."]
+
+
+def _gap(findings: Findings) -> list[str]:
+    """What the pauses between records say of the gap."""
+    gap_ms, records = getattr(findings.windows, "inactivity_gap_ms", None), len(findings.run.trace)
+    if gap_ms is None or records > MOST_PAUSES:
+        return []
+    found = gap_of(findings.run._outcome.batch, ", ".join(findings.plan.source.keys))
+    return [found._judged(gap_ms, in_order=not findings.counts["dropped-late"])]
 
 
 def _tiles(findings: Findings) -> str:
@@ -206,26 +237,32 @@ def pictures(run: Run) -> str:
 
 SHOWN_DROPS = 200
 SHOWN_KEYS = 10
-GRACE_STEPS_MS = tuple(
-    minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 360, 720, 1_440, 2_880, 10_080)
-)
+LEAST_STEP = 0.01  # of the late records: what a row of the table of graces keeps more than the row above it
 
 
 def _grace_curve(findings: Findings) -> str:
-    """The share of the late records that longer graces keep, up to the first that keeps all."""
-    enough = findings.missing_ms + findings.windows.grace_ms
-    if not len(enough):
+    """How many of the late records longer graces keep, up to the first round one that keeps all."""
+    run, grace_ms, late = findings.run, findings.windows.grace_ms, findings.run._outcome.missed_count
+    if not late:
         return ""
-    first, last = np.searchsorted(GRACE_STEPS_MS, [int(enough.min()), int(enough.max())]).tolist()
-    rows: list[list[Cell]] = [
-        [show_duration(step), Bar(share), round(share * len(enough)), Number(percent(share))]
-        for step, share in ((step, float((enough <= step).mean())) for step in GRACE_STEPS_MS[first : last + 1])
-    ]
+    is_replayed = not findings.weighs_all and can_replay(run)
+    enough = np.empty(0, np.int64) if is_replayed else np.sort(findings.missing_ms) + grace_ms
+    looked_at, rows, before, step = late if is_replayed else len(enough), list[list[Cell]](), 0, 0
+    for step in ROUND_MS[bisect_right(ROUND_MS, grace_ms) :]:
+        kept = late - missed(run, step) if is_replayed else int(np.searchsorted(enough, step, "right"))
+        if kept - before >= LEAST_STEP * looked_at or kept == looked_at:
+            before, share = kept, kept / looked_at
+            rows.append([show_duration(step), Bar(share), kept, Number(percent(share))])
+        if kept == looked_at:
+            break
+    those = f"Of {late:,} late records, {looked_at:,} were looked at, evenly spread; these"
+    grace = show_duration(step if is_replayed else int(enough.max()))
     said = (
-        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. {_once(findings)}All of them "
-        f"are kept with {show_duration(int(enough.max()))}. More grace also makes every result wait longer.</p>"
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. {_once(findings)}"
+        f"{'All of them' if looked_at == late else those} are kept with a grace of {grace}. More grace also makes "
+        "every result wait longer.</p>"
     )
-    return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
+    return said + table(["grace", "", "kept", "share"], rows)
 
 
 def _drop_table(findings: Findings, run: Run) -> str:
@@ -252,8 +289,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
     what = plural(total, "dropped record" if findings.of_sessions else "drop")
     return (
         f"<h3>One by one</h3><p>{f'The first {len(body):,} of {what}' if len(body) < total else 'All'}, in order of "
-        f"arrival. {_once(findings)}With the grace in the last column the record is kept; with a millisecond less it "
-        "is not.</p>"
+        f"arrival. {_once(findings)}The grace in the last column, rounded up, keeps the record.</p>"
         + table(names, body, scrolls=len(body) > 15)
         + link(findings.files.get("dropped"), f"{what} as a file")
     )
@@ -281,4 +317,6 @@ def _losers(run: Run) -> str:
         for each in losses(run.trace, SHOWN_KEYS).to_pylist()
         if each["late"]
     ]
-    return section("Keys that lose the most records", table(["key", "late", "records", "share"], rows)) if rows else ""
+    return (
+        section("Keys that lose the most records", table(["key", "dropped", "records", "share"], rows)) if rows else ""
+    )

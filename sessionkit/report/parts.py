@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.durations import DAY, MINUTE, SECOND, show_duration
@@ -125,8 +126,8 @@ def _distributions(sessions: Sessions) -> str:
     if not sessions.have_lengths:
         return section(f"The {noun}s", tiles(shown, "sizes"), how_large)
     shown = [
-        (show_length(at_most(lengths, 0.5)), "median length", "half of the sessions are no longer"),
-        (show_length(at_most(lengths, 0.9)), "nine of ten", "90% of the sessions are no longer"),
+        (show_length(at_most(lengths, 0.5)), "median length", "half of the sessions last so long or less"),
+        (show_length(at_most(lengths, 0.9)), "nine of ten", "90% of the sessions last so long or less"),
         (show_length(int(lengths.max())), "longest session", "from its first record to its last"),
         *shown,
     ]
@@ -212,17 +213,20 @@ def _per_key(sessions: Sessions, files: Files) -> str:
 
 def _grouped(word: str, sessions: Sessions, group: Group, names: list[str], *, scrolls: bool = False) -> str:
     """A table with a row for each name: the sessions that belong to it, their records, and what was dropped."""
+    has_drops, total = bool(group.dropped.any()), np.maximum(group.records + group.dropped, 1)
     most, lengths = int(group.sessions.max()), (group.median_ms, group.longest_ms) if sessions.have_lengths else ()
     rows: list[list[Cell]] = [
         [
             name,
             Bar(int(group.sessions[row]) / most),
             *(int(column[row]) for column in (group.sessions, group.records, group.dropped)),
+            *([Number(percent(group.dropped[row] / total[row]))] if has_drops else []),
             *(Number(show_length(int(column[row])) if group.sessions[row] else "") for column in lengths),
         ]
         for row, name in enumerate(names)
     ]
-    numbered = [f"{sessions.noun}s", "records", "dropped", *(["median length", "longest"] if lengths else [])]
+    numbered = [f"{sessions.noun}s", "records", "dropped", *(["share"] if has_drops else [])]
+    numbered += ["median length", "longest"] if lengths else []
     return table([word, "", *numbered], rows, scrolls=scrolls)
 
 

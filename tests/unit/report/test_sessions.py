@@ -154,7 +154,7 @@ def test_the_page_shows_drops_of_windows(windowed: sk.Run, monkeypatch: pytest.M
     missing = [lacked(int(ms)) if ms == ms else "null key" for ms in dropped["missing_grace_ms"].tolist()]
     assert [row.split("<td>")[-2].partition("<")[0] for row in rows] == missing
     enough = show_duration(int(dropped["enough_grace_ms"].max()))
-    assert f"All of them are kept with {enough}." in text
+    assert f"All of them are kept with a grace of {enough}." in text
 
 
 # ---- the page
