@@ -161,7 +161,7 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     low, high = float(np.min(grid)), float(np.max(grid))
     cells = {"z": z, "zmin": float(z.min()), "zmax": max(float(z.max()), float(z.min()) + 1), "text": text}
     waits = [ms for ms in ROUND_MS[1:] if low <= ms <= high]
-    ticks: list[float] = [*waits] if measure == "delay_ms" else _ticks_of(max(low, least), max(high, least))
+    ticks: list[float] = [*waits] if measure == "delay_ms" else _ticks_of(max(low, least), max(high, least), 1)
     ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) > 1 else [max(low, least), max(high, least)]
     cells |= {"showscale": low < high, "colorbar.title.text": f"{unit}{MEASURES[measure]}"}
     cells |= {"colorbar.tickvals": decades(ticks).tolist()}
@@ -216,11 +216,11 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     return figure
 
 
-def _ticks_of(low: float, high: float) -> list[float]:
+def _ticks_of(low: float, high: float, beyond: float = 1.2) -> list[float]:
     """Round numbers or shares between these, two at least, for a logarithmic axis."""
     for steps in (1,), (1, 3), (1, 2, 3, 5, 7):
         found = [round(step * 10.0**power, 9) for power in range(-7, 12) for step in steps]
-        found = [number for number in found if low / 1.2 <= number <= high * 1.2]
+        found = [number for number in found if low / beyond <= number <= high * beyond]
         if len(found) > 1:
             return found
     return sorted({low, high})

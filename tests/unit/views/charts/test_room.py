@@ -107,6 +107,7 @@ def test_colours_of_a_sweep_are_explained_for_each_measure() -> None:
     figure = sweep([0, 5, 4, 3.9, 9, 8.5, 7]).heat_map()
     bar = figure.data[0].colorbar
     assert len(bar.tickvals) == len(bar.ticktext) >= 2
+    assert figure.data[0].zmin <= min(bar.tickvals) < max(bar.tickvals) <= figure.data[0].zmax
     assert bar.title.text == "% of the records dropped as late"
     changes = [button.args[0] for button in figure.layout.updatemenus[0].buttons]
     assert [change["colorbar.title.text"][0] for change in changes][1:] == [
