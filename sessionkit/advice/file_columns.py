@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import dataclasses
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -41,24 +42,28 @@ from sessionkit.records.times import (
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|mbox|actor|addr|key|"
-    rf"{_BEGINS}(p?id|ip|name)$",
+    r"(?!.*[a-z_. ](type|class|category|segment|status|kind)$)(user|customer|client|visitor|account|member|device|"
+    r"session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
+    rf"{_BEGINS}(p?id|ip|name|station|site|location|symbol|ticker)$)",
     re.I,
 )
 _OF_SOMEONE = re.compile(
-    r"(user|customer|client|visitor|account|member|person|author)([_. ]?(id|no|nr|num|number|key|name|code))?$", re.I
+    r"(user|customer|client|visitor|account|member|person|author|patient|student|subj(ect)?(?=[_. ]?id))"
+    r"([_. ]?(id|no|nr|num|number|key|name|code))?$",
+    re.I,
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
 _MEASURES += (
     "|tokens|length|latency|total|requests|responses|reuses|hits|received|sent|replies|likes|views|clicks|cost|quantity"
 )
-_OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|errors?)$", re.I)
+_OF_NO_KEY = re.compile(rf"time.?zone|utc.?offset|(^|_)tz$|({_BEGINS}| )({_MEASURES}|pace|errors?)$", re.I)
 _OF_A_TIME = re.compile(rf"time|date|stamp|start|end(ed)?($|_)|seen|{_BEGINS}(at|ts|on)$", re.I)  # "session_start"
 _OF_ARRIVAL = re.compile(
     r"receiv|ingest|process(ed|ing)|arriv|inserted|stored|upload|synced|(^|_)(loaded|kafka|broker|writ|(log)?append)",
     re.I,
 )
 _OF_AN_ID = re.compile(rf"{_OF_SOMEONE.pattern}|{_BEGINS}id$", re.I)
+_OF_HALF_A_DAY = re.compile(r"\s*\d\d?:\d\d(:\d\d)?\s?[ap]\.?m\.?\s*", re.I)
 _OF_LETTERS = re.compile(r"[A-Z]+\d{4,}|\d{4,}[A-Z]+", re.I)  # an id: "C536391", "85123A"
 _MOSTLY = 0.75  # of the texts
 _ONE = "no key: it has one value"
@@ -84,7 +89,7 @@ class Column:
     no_time: Flags | None = None  # the rows that have none of them; None if all have one
     is_clock: bool = False  # it holds times of day
     is_rare: bool = False  # most of its values come once
-    is_measure: bool = False  # numbers as text, beside others such as "-"
+    is_measure: bool = False  # numbers as text, beside others such as "-", or texts of several words
     has_only_days: bool = False  # all times are midnights
     steps_back: int = 0  # rows whose time lies before that of the row above
 
@@ -118,10 +123,13 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
                  nonexistent="earliest", format=format)  # fmt: skip
     columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
     for at, rest in enumerate(columns[1:]):
-        are_days = columns[at].has_only_days and not rest.is_clock
+        are_days = columns[at].has_only_days and not rest.is_clock and not _OF_NO_KEY.search(rest.name)
         texts = _texts(_decoded(table[rest.name])) if are_days else []
         if texts and all(map(OF_A_CLOCK.match, texts)):
             why = f"days; the texts in {rest.name} begin with the time of day"
+            if columns[at].type.startswith("date") and all(map(_OF_HALF_A_DAY.fullmatch, texts)):
+                both = f"df[{columns[at].name!r}].astype(str) + ' ' + df[{rest.name!r}].str.replace('.', '')"
+                why += f": df[{columns[at].name!r}] = pandas.to_datetime({both}, format='mixed')"
             columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     numbers = {name.lower(): at for at, name in enumerate(table.column_names) if pa.types.is_integer(table[name].type)}
     starts = [name.removesuffix("partition") for name in numbers if re.fullmatch("(.*[_.])?partition", name)]
@@ -198,8 +206,9 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
     is_arrival, is_named = (each.search(column.name) is not None for each in (_OF_ARRIVAL, _OF_A_TIME))
     is_local = column.type.startswith("timestamp") and "tz=" not in column.type  # an hour may be shown twice
     doubt = 2 * is_local if column.unit is None else 1 if is_named else 3
-    forward = 0 if column.times_ms is None else int(np.count_nonzero(np.diff(column.times_ms) > 0))  # the newest first
-    return (is_arrival, column.has_only_days, doubt, column.missing, min(column.steps_back, forward))
+    steps = np.diff([] if column.times_ms is None else column.times_ms)
+    forward, most = int(np.count_nonzero(steps > 0)), len(steps) // 3  # the newest first; the rest is chance
+    return (is_arrival, column.has_only_days, doubt, column.missing, min(column.steps_back, forward, most))
 
 
 def _is_of_the_key(table: pa.Table, key: str, time: str) -> bool:
@@ -228,8 +237,9 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         read = f"df[{name!r}] = pandas.to_datetime(df[{name!r}].astype(str).str.zfill(6), format='%y%m%d')"
         why = f"days, once pandas has read them: {read}"
         return dataclasses.replace(plain, why=why, has_only_days=True, format="%y%m%d")
-    are_of_day = is_integer and _OF_A_TIME.search(name) and are_clocks(column)
-    if are_of_day or pa.types.is_time(kind) or (is_text and texts and all(map(OF_A_CLOCK.fullmatch, texts))):
+    are_of_day = is_integer and _OF_A_TIME.search(name) is not None and are_clocks(column)
+    are_of_day |= pa.types.is_time(kind) or (is_text and bool(texts) and all(map(OF_A_CLOCK.fullmatch, texts)))
+    if are_of_day and not _OF_NO_KEY.search(name):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     is_number = is_integer or pa.types.is_floating(kind)
     units = typical_time(column)[1] if is_number else []
@@ -293,6 +303,8 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         return dataclasses.replace(plain, why=way)
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
+    if bad is not None and 2 * len(early := ms[(ms < 0) & ~bad]) > len(column) - plain.missing:
+        return dataclasses.replace(plain, why=_moved(plain.name, source.format, int(early.min())))
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
         formats = formats_for(*(texts := _texts(column))) if source.format is None else []
         found = _as_time(column, plain, dataclasses.replace(source, format=formats[0])) if formats else None
@@ -316,6 +328,13 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 
+def _moved(name: str, form: str | None, first_ms: int) -> str:
+    """The line of pandas that moves times before 1970 by whole centuries, so that Kafka takes them."""
+    read, years = f"df[{name!r}]{f', format={form!r}' if form else ''}", 100 * math.ceil(-first_ms / (36_525 * DAY))
+    line = f"df[{name!r}] = pandas.to_datetime({read}) + pandas.DateOffset(years={years})"
+    return f"times, most before 1970, which Kafka refuses; this line moves all by {years} years: {line}"
+
+
 def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY or _OF_NO_KEY.search(plain.name):
@@ -331,5 +350,7 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
         return plain  # fractions
     is_measure = 0 < _MOSTLY * len(texts) <= len(numbers) and not "".join(texts).isdecimal()
     is_measure &= not any(map(_OF_LETTERS.fullmatch, texts))
+    words = [] if _OF_A_KEY.search(plain.name) else [text for text in texts if text.strip().count(" ") > 1]
+    is_measure |= len(words) > _MOSTLY * len(texts)
     is_rare = per_value < _FEWEST_ROWS_A_KEY and not _OF_SOMEONE.search(plain.name)
     return dataclasses.replace(plain, could_be="key", why=why, is_measure=is_measure, is_rare=is_rare)

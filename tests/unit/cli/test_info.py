@@ -560,3 +560,38 @@ def test_records_a_little_ahead_are_not_to_be_left_out(tmp_path: Path, capsys: C
         pd.DataFrame({"host": ["a", "b"] * 600, "ts": times.astype(str)}).to_csv(file := tmp_path / "a.csv")
         shown = printed(capsys, "info", file)
         assert "of the rows step back" in shown and ("ahead of those" in shown) == (ahead is not at)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%m/%d/%Y", "%Y-%m-%dT%H:%M:%SZ"])
+def test_times_before_1970_are_told_with_the_line_that_moves_them(form: str, tmp_path: Path, capsys: Capture) -> None:
+    """Of deaths in 1849 it said that no column holds times."""
+    df = pd.DataFrame({"day": pd.date_range("1849-01-20", periods=20).strftime(form), "cause": ["cholera", "flu"] * 10})
+    df.to_csv(file := tmp_path / "deaths.csv", index=False)
+    shown = printed(capsys, "info", file)
+    assert "To go on, make times of day with the line of pandas beside it." in shown
+    [line] = re.findall("times, most before 1970, which Kafka refuses; this line moves all by 200 years: (.*)", shown)
+    exec(line, {"df": df, "pandas": pd})  # noqa: S102
+    assert str(df["day"].iloc[0])[:10] == "2049-01-20"
+    assert sk.sessionize(df, by="cause", at="day", gap="3d", timezone="UTC")["session_id"].nunique() == 2
+
+
+def test_a_pace_is_no_time_of_day(tmp_path: Path, capsys: Capture) -> None:
+    """Beside days of runs it said that the time of day is in Pace."""
+    days = pd.date_range("2020-01-01", periods=20).strftime("%Y-%m-%d")
+    pd.DataFrame({"day": days, "Pace": ["7:42:12", "8:13:00"] * 10, "shoe": ["a", "b"] * 10}).to_csv(
+        file := tmp_path / "runs.csv", index=False
+    )
+    assert proposed(printed(capsys, "info", file), tmp_path / "out")[2:6] == ["--key", "shoe", "--timestamp", "day"]
+
+
+@pytest.mark.parametrize("clock", ["5:00 a.m.", "5:00 AM"])
+def test_a_time_before_noon_is_joined_with_its_day(clock: str, tmp_path: Path, capsys: Capture) -> None:
+    """It said that texts begin with the time of day, and no way."""
+    days = pd.date_range("2021-04-11", periods=20).strftime("%Y-%m-%d")
+    df = pd.DataFrame({"date": days, "time": [clock, clock.replace("a", "p").replace("A", "P")] * 10})
+    df.to_csv(file := tmp_path / "turnips.csv", index=False)
+    shown = printed(capsys, "info", file)
+    [line] = re.findall("the texts in time begin with the time of day: (.*)", shown)
+    assert "To go on, make times of date with the line of pandas beside it." in shown
+    exec(line, {"df": df, "pandas": pd})  # noqa: S102
+    assert [f"{each:%d %H:%M}" for each in df["date"][:2]] == ["11 05:00", "12 17:00"]
