@@ -595,3 +595,13 @@ def test_a_time_before_noon_is_joined_with_its_day(clock: str, tmp_path: Path, c
     assert "To go on, make times of date with the line of pandas beside it." in shown
     exec(line, {"df": df, "pandas": pd})  # noqa: S102
     assert [f"{each:%d %H:%M}" for each in df["date"][:2]] == ["11 05:00", "12 17:00"]
+
+
+def test_a_start_is_longer_than_what_parts_every_record(tmp_path: Path, capsys: Capture) -> None:
+    """With 30 min, of hourly readings each is a session of its own."""
+    at = pd.date_range("2024-01-01", periods=200, freq="h").repeat(2)
+    pd.DataFrame({"at": at, "station": ["a", "b"] * 200, "temp": 1.5}).to_csv(file := tmp_path / "a.csv", index=False)
+    shown = printed(capsys, "info", file)
+    assert "the pauses show no clear gap; 3 h is only a start" in shown
+    assert proposed(shown, tmp_path / "out")[-2:] == ["--gap", "3h"]
+    assert "400 records, 2 sessions" in capsys.readouterr().out
