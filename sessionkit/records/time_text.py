@@ -49,12 +49,15 @@ _NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:(,? |T)\d{1
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
-# Dates of mails, of HTTP, of git and of C, which name the day of the week.
+# Dates of mails, of HTTP, of git and of C, which name the day of the week, and others that name the month.
 _WITH_WEEKDAY = {
     "%a, %d %b %Y %H:%M:%S %z": r"\w{3}, \d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
     "%a, %d %b %Y %H:%M:%S %Z": r"\w{3}, \d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d:\d\d (GMT|UTC)",
     "%a %b %d %H:%M:%S %Y %z": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4} [+-]\d{4}",
     "%a %b %d %H:%M:%S %Y": r"\w{3} [A-Z]\w\w +\d{1,2} \d\d:\d\d:\d\d \d{4}",
+    "%b %d, %Y, %I:%M:%S %p": r"[A-Z]\w\w \d{1,2}, \d{4}, \d{1,2}:\d\d:\d\d [AP]M",
+    "%b %d, %Y": r"[A-Z]\w\w \d{1,2}, \d{4}",
+    "%B %d, %Y": r"[A-Z]\w{3,8} \d{1,2}, \d{4}",
 }
 _MAIL = re.compile(r"\s*(\w{3}, *)?\d{1,2} [A-Z]\w\w \d{4} \d\d:\d\d(:\d\d)? ([+-]\d{4}|[A-Z]{1,4})( \(.*\))?\s*")
 _SINCE_1970 = re.compile(r"(?:[6-9]\d{8}|[1-3]\d{9})((?:\d{3}){0,3})(\.\d+)?")  # from 1990 on, in any unit

@@ -605,3 +605,12 @@ def test_a_start_is_longer_than_what_parts_every_record(tmp_path: Path, capsys: 
     assert "the pauses show no clear gap; 3 h is only a start" in shown
     assert proposed(shown, tmp_path / "out")[-2:] == ["--gap", "3h"]
     assert "400 records, 2 sessions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["%b %d, %Y, %I:%M:%S %p", "%b %d, %Y", "%B %d, %Y"])
+def test_dates_that_name_the_month_are_times(form: str, tmp_path: Path, capsys: Capture) -> None:
+    """Of an export such as "Jul 12, 2016, 5:13:58 PM" it said that no column holds times."""
+    at = pd.date_range("2016-07-12 17:13:58", periods=40, freq="D").strftime(form)
+    pd.DataFrame({"when": at, "kind": ["Run", "Ride"] * 20}).to_csv(file := tmp_path / "a.csv", index=False)
+    words = proposed(printed(capsys, "info", file), tmp_path / "out")
+    assert words[words.index("--time-format") + 1] == form
