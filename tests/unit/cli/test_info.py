@@ -614,3 +614,10 @@ def test_dates_that_name_the_month_are_times(form: str, tmp_path: Path, capsys: 
     pd.DataFrame({"when": at, "kind": ["Run", "Ride"] * 20}).to_csv(file := tmp_path / "a.csv", index=False)
     words = proposed(printed(capsys, "info", file), tmp_path / "out")
     assert words[words.index("--time-format") + 1] == form
+
+
+def test_columns_of_one_name_are_told_with_the_line_of_pandas(tmp_path: Path, capsys: Capture) -> None:
+    (file := tmp_path / "a.csv").write_text("at,user,time,time\n2024-05-01,ada,1,2\n2024-05-02,ada,3,4\n")
+    shown = refused(capsys, "info", file)
+    [line] = re.findall(r"rename all but one.*; df = (.*) numbers them", shown)
+    assert line.startswith("pandas.read_csv(") and "time.1" in pd.read_csv(file).columns
