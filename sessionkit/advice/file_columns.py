@@ -42,8 +42,8 @@ from sessionkit.records.times import (
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    r"(?!.*[a-z_. ](type|class|category|segment|status|kind)$)(user|customer|client|visitor|account|member|device|"
-    r"session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
+    r"^(?!is_|has_|.*[a-z_. ](type|class|category|segment|status|kind)$).*(user|customer|client|visitor|account|member|"
+    r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
     rf"{_BEGINS}(p?id|ip|name|station|site|location|symbol|ticker)$)",
     re.I,
 )

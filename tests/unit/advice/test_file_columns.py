@@ -61,6 +61,7 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"religion": list("abc") * 20, "subject_id": [*range(50), *range(10)]}, "subject_id"),
         ({"weather": list("abcdef") * 10, "location": ["x", "y"] * 30}, "location"),
         ({"customer_type": ["a", "b"] * 30, "country": list("abcdef") * 10}, "country"),
+        ({"is_repeat_session": [0, 1] * 30, "device_type": list("abc") * 20}, "device_type"),
         ({"c1": list("abcdef") * 10, "c6": [f"GET /{n % 20} HTTP/1.0" for n in range(60)]}, "c1"),
         ({"state_name": list("abcd") * 15, "dept_name": [f"Police of {n % 9}" for n in range(60)]}, "dept_name"),
         ({"invoice": [*map(str, range(536365, 536384))] * 3 + ["C536391"] * 3, "item": list("abcde") * 12}, "invoice"),
