@@ -16,6 +16,7 @@ from sessionkit.errors import SessionkitError
 from sessionkit.views.over_time.card_figure import card_figure
 from sessionkit.windows import WindowKind
 from tests.contract.kinds import EXAMPLES, plan_over, records, rows_of
+from tests.kinds import plan_of
 
 Calls = dict[str, Callable[[], Any]]
 # What is asked of an answer in its turn.
@@ -36,6 +37,7 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     }
     calls: Calls = {f"explain {name}": call for name, call in explained.items()}
     times = {"start": "2013-10-30", "end": "2013-11-02"}
+    labelled = plan_of(plan._complete_windows, partition="partition", offset="offset", label="value")
     return calls | {
         "explain a window": lambda: run.explain(key=first["key"], window_start=first["window_start_ms"], partition=0),
         "table": run.table, "changelog": run.changelog,
@@ -55,6 +57,7 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "write_html": lambda: run.write_html(folder / "page.html"),
         "write_png": lambda: card_figure(run, None, None).to_json(), "all_lanes": lambda: run._all_lanes,
         "most_eventful_key": run.most_eventful_key, "remarks": run.remarks, "late_remarks": lambda: run._late_remarks,
+        "steps": lambda: labelled.run(table).steps("ada"),
         "shown": run._repr_html_, "trace": lambda: (trace.check(), trace.records(), trace.windows()),
     }  # fmt: skip
 

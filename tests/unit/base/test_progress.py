@@ -128,7 +128,7 @@ def test_progress_is_on_or_off() -> None:
     wrong: Any = "never"
     with pytest.raises(InvalidArgument, match=r"sk\.options\.progress.*'never'"):
         sk.options.progress = wrong
-    assert repr(sk.options) == "Options: theme='light', progress=True"
+    assert repr(sk.options) == "Options: theme='light', width=None, progress=True"
 
 
 def test_the_variable_of_tqdm_switches_it_off() -> None:
@@ -136,7 +136,7 @@ def test_the_variable_of_tqdm_switches_it_off() -> None:
     code = "import sessionkit as sk; print(sk.options)"
     env = {**os.environ, "TQDM_DISABLE": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "Options: theme='light', progress=False"
+    assert done.stdout.strip() == "Options: theme='light', width=None, progress=False"
 
 
 def test_two_calls_of_the_same_words_are_two(bars: list[Bar]) -> None:
