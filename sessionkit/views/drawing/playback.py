@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from sessionkit.base.arrays import Longs
-from sessionkit.views.drawing.grammar import Frame, legend_top
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, legend_top
 from sessionkit.views.drawing.labels import Placement
 from sessionkit.views.drawing.palettes import Figure, Palette
 
 _VEIL_FROM = 0.6  # rows between the newest one and the curtain: its own mark shows, the next one does not
 _MOST_FRAMES = 240
 _STEP_MS = 450
-_ROOM = 74  # pixels that the slider takes
+_ROOM, _BUTTON_ROOM = 74, 40  # pixels that the slider takes, and the buttons below it where a title has the whole width
 
 
 def add_playback(figure: Figure, colours: Palette, frame: Frame, placement: Placement, offsets: Longs) -> None:
@@ -28,7 +28,8 @@ def add_playback(figure: Figure, colours: Palette, frame: Frame, placement: Plac
     stops = [*range(0, count - 1, -(-count // _MOST_FRAMES)), count - 1]
     states = [curtain(row, row == count - 1, colours, frame, placement) for row in stops]
     figure.frames = [go.Frame(name=str(row), layout=state) for row, state in zip(stops, states, strict=True)]
-    roomy = replace(frame, height=frame.height + _ROOM, bottom=frame.bottom + _ROOM)
+    room = _ROOM if frame.width >= LEAST_WIDTH else _ROOM + _BUTTON_ROOM
+    roomy = replace(frame, height=frame.height + room, bottom=frame.bottom + room)
     size = {"height": roomy.height, "margin": {"b": roomy.bottom}, "legend": {"y": legend_top(roomy)}}
     sliders = [_slider(colours, frame, stops, offsets)]
     figure.update_layout(**states[-1], **size, updatemenus=[_buttons(colours, frame)], sliders=sliders)
@@ -53,6 +54,8 @@ def _buttons(colours: Palette, frame: Frame) -> dict[str, Any]:
         {"label": "❚❚ pause", "method": "animate", "args": [[None], stop]},
     ]
     place = {"x": 1, "xanchor": "right", "y": 1 + 26 / frame.plot_height, "yanchor": "middle", "direction": "left"}
+    if frame.width < LEAST_WIDTH:
+        place |= {"y": -(frame.bottom + _ROOM) / frame.plot_height, "yanchor": "top"}
     look = {"bgcolor": colours.background, "bordercolor": colours.mute, "font": {"color": colours.ink, "size": 12}}
     return {"type": "buttons", "showactive": False, "buttons": buttons, **place, **look}
 
