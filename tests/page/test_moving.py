@@ -232,6 +232,9 @@ def test_keys_are_cut_where_they_can_be_told_apart(empty: Tab) -> None:
     assert len(set(ends)) == len(ends)
     middles = empty.evaluate(cut, [f"boiler-room/thermometer-{number}/temperature" for number in range(6)])
     assert len(set(middles)) == 6
+    names = [f"boiler-room/thermometer-{number}/temperature" for number in range(6)]
+    others = empty.evaluate(cut, [*names, "a-long-name-of-another-kind"])
+    assert len(set(others)) == 7
     assert empty.evaluate(cut, ["a", "é", ""]) == ["a", "é", ""]
 
 

@@ -205,7 +205,7 @@ def timed_figure(
     if is_bare:
         del look["title"]
         look["showlegend"] = False
-    changes = change_of_clocks(axis, *span, room, colours)
+    changes = change_of_clocks(axis, *span, frame.plot_width, colours, is_fluid=frame.is_fluid)
     return figure_of([*drawn, *changes.lines], changes.added_to(look | layout))
 
 

@@ -35,12 +35,11 @@ _EM = {character: width for width, characters in _EMS.items() for character in c
 
 def key_labels(keys: Sequence[object], length: int) -> list[str]:
     """Keys beside their lanes; an empty text is one, too. What would read alike is cut where it is not the same."""
-    cut = [shorten(key, length) if key != "" else "(empty)" for key in keys]
-    if len(set(cut)) < len(set(map(str, keys))):
-        texts = [shorten(key, 1_000) if key != "" else "(empty)" for key in keys]
-        whole = [text for text in texts if len(text) > length]
-        before, after = _shared(whole), _shared([text[::-1] for text in whole])
-        cut = [text if len(text) <= length else _around(text, before, after, length) for text in texts]
+    texts = [shorten(key, 1_000) if key != "" else "(empty)" for key in keys]
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(shorten(text, length), []).append(text)
+    cut = (_around(text, alike[shorten(text, length)], length) for text in texts)
     return [escape_label(text, 2 * length) for text in cut]
 
 
@@ -50,8 +49,11 @@ def _shared(texts: Sequence[str]) -> int:
     return next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
 
 
-def _around(text: str, before: int, after: int, length: int) -> str:
-    """So many letters of a text, around what is not the same as in other texts."""
+def _around(text: str, alike: Sequence[str], length: int) -> str:
+    """So many letters of a text: from its ends, or around what is not the same as in others that would read alike."""
+    if len(set(alike)) == 1:
+        return shorten(text, length)
+    before, after = _shared(alike), _shared([each[::-1] for each in alike])
     own = len(text) - before - after
     start = min(max(before - max(length - own - 2, 0) // 2, 0), max(len(text) - length + 1, 0))
     end = start + length - 2 + (start == 0)

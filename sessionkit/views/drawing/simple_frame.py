@@ -57,8 +57,8 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     """
     is_date = SHORT_HISTORY_MS < newest_ms <= LAST_DATE_MS
     unit = escape_label(timezone) if is_date else "ms"
-    room = plot_width(figure) if figure.layout.width else None
-    kind = {**DATES, **({"nticks": most_dates(room)} if room else {})} if is_date else {"type": "linear"}
+    room, is_fluid = plot_width(figure), not figure.layout.width
+    kind = {**DATES, **({} if is_fluid else {"nticks": most_dates(room)})} if is_date else {"type": "linear"}
     figure.update_xaxes(title=axis_title(f"{title}, {unit}", colours), **kind)
     names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
     places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
@@ -75,7 +75,7 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
             note.x += axis.shift_ms
     if figure.layout.xaxis.range is not None:
         figure.layout.xaxis.range = axis.at(figure.layout.xaxis.range)
-    changes = change_of_clocks(axis, low, high, room, colours)
+    changes = change_of_clocks(axis, low, high, room, colours, is_fluid=is_fluid)
     figure.add_traces(changes.lines)
     figure.update_layout(changes.layout)
 
@@ -157,13 +157,8 @@ def coloured(view: dict[str, Any], y: float, colours: Palette) -> dict[str, Any]
     place = {"x": 0, "xanchor": "left", "xpad": 0, "y": y, "yanchor": "top", "ypad": 0}
     ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
     title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
-    look = {
-        "orientation": "h",
-        "len": 0.42 if checked_width() >= LEAST_WIDTH else 1,
-        "thickness": 10,
-        "outlinewidth": 0,
-        "tickfont": words,
-    }
+    length = 0.42 if checked_width() >= LEAST_WIDTH else 1
+    look = {"orientation": "h", "len": length, "thickness": 10, "outlinewidth": 0, "tickfont": words}
     values = {name: value for name, value in view.items() if not name.startswith("colorbar")}
     return {**values, "colorbar": {**place, **look, "title": title, **ticks}}
 

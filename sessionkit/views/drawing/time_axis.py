@@ -52,7 +52,7 @@ def lengths_axis(low_ms: float, high_ms: float, *, logarithmic: bool = False, ro
     place = _far_apart if logarithmic else _evenly
     ticks = place(low_ms, high_ms, MOST_TICKS)
     for most in range(MOST_TICKS, 1, -1):
-        if room and max(text_width(show_duration(ms), 13) for ms in ticks) > room / (len(ticks) + 0.5) - 6:
+        if room and max((text_width(show_duration(ms), 13) for ms in ticks), default=0) > room / (len(ticks) + 0.5) - 6:
             ticks = place(low_ms, high_ms, most) or ticks
     ends = [math.log10(low_ms), math.log10(high_ms)] if logarithmic else [low_ms, high_ms]
     named = {"tickmode": "array", "tickvals": ticks, "ticktext": [show_duration(ms) for ms in ticks]}
@@ -90,13 +90,9 @@ _ELAPSED = (
 )
 _STEPS = (*(each for each in ROUND_MS if each < DAY), *(days * DAY for days in (1, 2, 7, 14)))
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
-_MOST_TICKS, _TICK_ROOM, _DATE_ROOM, _OFFSET_ROOM = (
-    6,
-    80,
-    96,
-    88,
-)  # ticks, and pixels of one, without or with its offset
-_NARROW, _USUAL_ROOM = 400, 490  # pixels: a plot in which ticks take more room than is usual, and one of any width
+_MOST_TICKS = 6  # with their offsets, in a picture of any width
+_TICK_ROOM, _DATE_ROOM, _OFFSET_ROOM = 80, 96, 88  # pixels of one
+_NARROW = 400  # pixels: a plot in which ticks take more room than is usual
 _CLOSEST = 0.7  # of a step between two ticks, for both to be named
 _ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
 # times of day, with the date below the first and where it changes; plotly's own form is wider than a tick
@@ -217,21 +213,27 @@ class Changes(NamedTuple):
         return {**layout, **{name: {**layout.get(name, {}), **part} for name, part in self.layout.items()}}
 
 
-def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, room: int | None, colours: Palette) -> Changes:
+def change_of_clocks(
+    axis: TimeAxis, low_ms: int, high_ms: int, room: int, colours: Palette, *, is_fluid: bool
+) -> Changes:
     """Lines and ticks of a picture of a span in which clocks are changed; nothing where they are not.
+
+    The picture has so many pixels, or as many at least if it is fluid.
 
     plotly knows no zones. So ticks are ours; zoomed in, its own show above them, which name the offset they are in.
     """
     pieces = [] if axis.clock is None else axis.clock.pieces(low_ms, high_ms)
-    is_narrow, room = room is not None and room < _NARROW, room or _USUAL_ROOM
+    is_narrow = room < _NARROW and not is_fluid
     if axis.clock is None or (len(pieces) < 2 and not is_narrow):
         return Changes([], {})
-    shift, most = axis.shift_ms, max(min(room // _TICK_ROOM, _MOST_TICKS), 2)
+    shift, most = axis.shift_ms, most_dates(None if is_fluid else room)
     least = (high_ms - low_ms) / most
-    closest = (high_ms - low_ms) * _OFFSET_ROOM / room if is_narrow else _CLOSEST * least
-    found = (clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, many * most) for many in (1, 2, 4))
-    named = [_named(each, closest, axis.timezone) for each in found]
-    ticks = next((each for each in named if len(each) > 1), named[0])
+    closest = max((high_ms - low_ms) * _OFFSET_ROOM / room, _CLOSEST * least)
+    for many in (1, 2, 4):
+        found = clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, many * most)
+        ticks = _named(found, closest, axis.timezone)
+        if len(ticks) > 1:
+            break
     own = {"tickmode": "array", "tickvals": [ms + shift for ms, _ in ticks], "ticktext": [text for _, text in ticks]}
     if len(pieces) < 2:
         return Changes([], {"xaxis": own})  # plotly's own are too many, or none

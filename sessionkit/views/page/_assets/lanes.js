@@ -390,11 +390,15 @@ function fitted(pen, texts, most) {
     while (length > 2 && pen.measureText(cut(text, length, share)).width > most) length--;
     return cut(text, length, share);
   };
-  const [first = "", last = ""] = [texts.toSorted()[0], texts.toSorted().at(-1)];
-  let same = 0;
-  while (same < first.length && first[same] === last[same]) same++;
   const choices = [0.5, 1, 0].map((share) => texts.map((text) => fit(text, share)));
-  choices.push(texts.map((text) => fit(same ? `…${text.slice(same)}` : text, 0)));
+  const [middles] = choices;
+  choices.push(texts.map((text, n) => {
+    const alike = texts.filter((_, m) => middles[m] === middles[n]).sort();
+    const [first, last] = [alike[0], alike.at(-1)];
+    let same = 0;
+    while (same < first.length && first[same] === last[same]) same++;
+    return first === last ? middles[n] : fit(same ? `…${text.slice(same)}` : text, 0);
+  }));
   return choices.sort((a, b) => new Set(b).size - new Set(a).size)[0];
 }
 

@@ -8,6 +8,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 from sessionkit.views.drawing.measured_text import key_labels, text_width
+from sessionkit.views.drawing.time_axis import lengths_axis
 
 DAY = 86_400_000
 START = 19_700 * DAY
@@ -62,6 +63,17 @@ def test_keys_that_would_be_cut_alike_are_cut_where_they_differ() -> None:
     assert max(map(len, found)) <= 20
     assert key_labels(["", "x" * 30, "x" * 29], 9)[0] == "(empty)"
     assert len(set(key_labels(["a<b" * 9, "a<b" * 9 + "c"], 12))) == 2
+
+
+def test_keys_that_are_cut_alike_stay_apart_beside_others() -> None:
+    keys = [*(f"boiler-room/thermometer-{number}/temperature" for number in range(3)), "a long name of another kind"]
+    found = key_labels([*keys, "", "(empty)"], 20)
+    assert len(set(found[:4])) == 4
+    assert found[4:] == ["(empty)", "(empty)"]
+
+
+def test_an_axis_between_two_round_lengths_has_no_ticks_and_is_drawn() -> None:
+    assert lengths_axis(70_000, 80_000, logarithmic=True, room=200)["tickvals"] == []
 
 
 def test_two_keys_that_are_cut_alike_have_two_lanes_in_a_comparison() -> None:
