@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sessionkit.base.arrays import Bytes
+from sessionkit.base.arrays import Bytes, Longs
 from sessionkit.base.decisions import (
     ADDED,
     BAD_TIME,
@@ -142,13 +142,17 @@ def closer_words(trace: Trace, index: int) -> str:
     return f"by the record at offset {offset:,}"
 
 
-def closed_words(trace: Trace, window: int) -> str:
-    """What closed the window in this row of windows, or an earlier one."""
-    rows = np.array([window])
-    at = int(trace.passed_by(trace.window_columns.partition[rows], trace.last_instants_ms(rows))[0])
-    if trace.window_columns.closed_before[window] >= 0 or at >= len(trace):
-        return f"by the record at offset {int(trace.closed_by[window]):,}"
-    return closer_words(trace, at)
+def closers_in_words(trace: Trace, windows: Longs) -> list[str]:
+    """What closed each of these windows, in this run or an earlier one; "" where a window is open."""
+    columns, by = trace.window_columns, trace.closed_by_of(windows).tolist()
+    at = trace.passed_by(columns.partition[windows], trace.last_instants_ms(windows))
+    at = np.where(columns.closed_before[windows] >= 0, len(trace), at)
+    told = zip(at.tolist(), by, strict=True)
+    return [_closer(trace, row, offset) if offset >= 0 else "" for row, offset in told]
+
+
+def _closer(trace: Trace, row: int, offset: int) -> str:
+    return closer_words(trace, row) if row < len(trace) else f"by the record at offset {offset:,}"
 
 
 def short_reason(trace: SessionTrace, windows: SessionKind, index: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
@@ -55,6 +55,7 @@ class Picture(NamedTuple):
     legend: bool = False  # what the marks mean is told beside it
     zoom: str = "keys"  # how it zooms: "wheel" also by the wheel, "" not at all
     hint: str = ""  # what can be done with it
+    overlay: Mapping[str, Any] = {}  # settings of the layout that may change without the figure
 
 
 @cache
@@ -138,13 +139,13 @@ class Board(anywidget.AnyWidget):
     def show_pictures(self, pictures: dict[str, Picture]) -> None:
         """Draws these pictures, and no others."""
         self._revision += 1
-        self.overlays = {}
-        self.figures = {name: {**each._asdict(), "figure": figure_json(each.figure)} for name, each in pictures.items()}
+        self.overlays = {name: json.dumps(each.overlay) for name, each in pictures.items() if each.overlay}
+        self.figures = {name: _sent(each) for name, each in pictures.items()}
 
     def lay_over(self, picture: str, layout: dict[str, Any]) -> None:
         """Changes settings of a picture's layout, and draws nothing else anew."""
         self._revision += 1
-        self.overlays = {picture: json.dumps(layout)}
+        self.overlays = {**self.overlays, picture: json.dumps(layout)}
 
     def say(self, *sentences: str, refused: bool = False, of: str = "said") -> None:
         """Says these sentences instead of those before; they are read out by a screen reader."""
@@ -207,6 +208,12 @@ class Board(anywidget.AnyWidget):
         if look != self._look:
             self._look = look
             self.draw()
+
+
+def _sent(picture: Picture) -> dict[str, Any]:
+    beside = picture._asdict()
+    del beside["overlay"]
+    return {**beside, "figure": figure_json(picture.figure, with_empty=False)}
 
 
 def _is_place(given: Any) -> TypeGuard[Place]:

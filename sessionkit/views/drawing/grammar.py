@@ -135,11 +135,12 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> Figure:
     return figure
 
 
-def figure_json(figure: Figure) -> str:
-    """The figure as plotly.js takes it, without a copy of all of its points first."""
+def figure_json(figure: Figure, *, with_empty: bool = True) -> str:
+    """The figure as plotly.js takes it, without a copy of all of its points first; empty traces take their time, too."""
     from plotly.io.json import to_json_plotly
 
-    return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
+    data = [each for each in figure._data if with_empty or len(each.get("x", "x"))]
+    return str(to_json_plotly({"data": data, "layout": figure._layout, "frames": []}))
 
 
 def empty_figure(colours: Palette, heading: Heading, width: int | None = None) -> Figure:
@@ -284,6 +285,13 @@ def marks(
     return {"type": kind, "name": name, "showlegend": shown, **place, **said, **options}
 
 
+def unseen(axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, records: int) -> Drawn:
+    """A trace of points that only say something on hover."""
+    clear = {"size": 12, "color": "rgba(0,0,0,0)"}
+    drawn = marks(axis, x_ms, y, words, name, records, marker=clear, showlegend=False)
+    return drawn | {"mode": "none"} if drawn["type"] == "scatter" else drawn  # a clear mark takes time, too
+
+
 def rim_width(width: float, x_ms: npt.ArrayLike, x_range_ms: tuple[int, int], row: npt.ArrayLike) -> float:
     """The width of the rims of marks in these rows, some pixels high: 0 where they would cover the marks below them."""
     low, high = x_range_ms
@@ -304,13 +312,13 @@ def reasons(
 
     Of a drop it also says what would have kept it.
     """
-    words = [place_words(trace.batch, row, show) for row in rows]
-    for number, row in enumerate(rows[:most]):
-        words[number] = _in_lines(short_reason(trace, window, row))
+    words = []
+    for row in rows[:most]:
+        told = _in_lines(short_reason(trace, window, row))
         if row in missing_ms:
-            short = f"{lacked(missing_ms[row])} short: {cure(window.grace_ms, missing_ms[row])}"
-            words[number] = f"{words[number]}<br>{short}"
-    return words
+            told += f"<br>{lacked(missing_ms[row])} short: {cure(window.grace_ms, missing_ms[row])}"
+        words.append(told)
+    return [*words, *(place_words(trace.batch, row, show) for row in rows[most:])]
 
 
 def place_words(batch: RecordBatch, row: int, show: Callable[[int], str]) -> str:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ def _far_apart(low_ms: float, high_ms: float, most: int) -> list[int]:
 
 Coordinates = list[float | int | None]
 
-WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
+_WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
 _MOST_AHEAD_MS = 366 * DAY  # of what a picture shows behind the newest record
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
 # elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
@@ -104,6 +105,12 @@ _STOPS = [
 DATES = {"type": "date", "tickangle": 0, "tickformatstops": _STOPS}
 _MOST_NAMES, _NAME_PIXELS = 4, 116  # of lines
 _TIME = re.compile(r"(\d\d:\d\d)(:\d\d)(\.\d+)?([+-].+)?")
+
+
+@lru_cache(maxsize=20_000)  # at each step of a slider the same times are shown again
+def to_the_minute(shown: str) -> str:
+    """The text of a time without its seconds, where they are 0."""
+    return _WHOLE_MINUTE.sub(r"\1", shown)
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
     if latest_ms >= SHORT_HISTORY_MS:
         zone = trace.batch.timezone
         changes = clock_changes(zone, latest_ms + _MOST_AHEAD_MS)
-        return TimeAxis(1, True, name, lambda ms: WHOLE_MINUTE.sub(r"\1", show(ms)), changes, zone)
+        return TimeAxis(1, True, name, lambda ms: to_the_minute(show(ms)), changes, zone)
     longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)

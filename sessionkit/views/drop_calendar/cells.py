@@ -10,7 +10,7 @@ import numpy as np
 from sessionkit.base.arrays import Flags, Floats, Longs
 from sessionkit.base.durations import DAY, HOUR
 from sessionkit.base.moments import clock_changes, show_time
-from sessionkit.views.drawing.time_axis import WHOLE_MINUTE
+from sessionkit.views.drawing.time_axis import to_the_minute
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -71,7 +71,7 @@ def _days_by_hour(low_ms: int, high_ms: int, timezone: str) -> Calendar:
         unit="hour",
         timezone=timezone,
         edges_ms=edges,
-        names=[WHOLE_MINUTE.sub(r"\1", show_time(ms, timezone)) for ms in edges[:-1].tolist()],
+        names=[to_the_minute(show_time(ms, timezone)) for ms in edges[:-1].tolist()],
         row=np.array([place[each] for each in hours]),
         column=column,
         row_ticks=[

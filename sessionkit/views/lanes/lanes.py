@@ -138,8 +138,7 @@ def session_bars(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     return [*_areas(scene, frame), *_points(scene), *clocks(scene), sizes(scene, frame)]
 
 
-def _bar(start_ms: int, end_ms: int, frame: Frame) -> tuple[int, int]:
-    least = round(_LONE_HALF_PIXELS * frame.usual.ms_per_pixel)
+def _bar(start_ms: int, end_ms: int, least: int) -> tuple[int, int]:
     middle, half = (start_ms + end_ms) / 2, (end_ms - start_ms) / 2
     if half >= least:
         return start_ms, end_ms
@@ -150,16 +149,17 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
     final = np.setdiff1d(scene.board.windows, scene.open_windows)
+    least = round(_LONE_HALF_PIXELS * frame.usual.ms_per_pixel)
     for outline, windows in (reach, scene.open_windows), (closed, final), (opened, scene.open_windows):
         windows = windows[np.argsort(columns.start_ms[windows] - columns.end_ms[windows], kind="stable")]
         starts, ends = columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist()
         for start_ms, end_ms, y in zip(starts, ends, scene.board.heights(windows), strict=True):
-            edges = scene.window.reach_of_ms(start_ms, end_ms) if outline is reach else _bar(start_ms, end_ms, frame)
+            edges = scene.window.reach_of_ms(start_ms, end_ms) if outline is reach else _bar(start_ms, end_ms, least)
             outline.box(*edges, y - scene.half, y + scene.half)
     parts, before_ms, after_ms = scene.former
     down, tick = scene.half + 0.075, 0.055
     for y, start_ms, end_ms in zip(scene.board.heights(parts), before_ms.tolist(), after_ms.tolist(), strict=True):
-        left, right = _bar(start_ms, end_ms, frame)
+        left, right = _bar(start_ms, end_ms, least)
         former.add((left, left, right, right), (y - down + tick, y - down, y - down, y - down + tick))
     rim = {"width": 1, "color": colours.background}  # keeps a session apart from one that was closed below it
     dotted = {"width": 1, "dash": "dot", "color": colours.reach_edge}

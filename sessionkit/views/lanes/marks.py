@@ -11,13 +11,12 @@ from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import MERGED
 from sessionkit.base.durations import MINUTE, lacked
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
+from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width, unseen
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Size
 from sessionkit.views.scenes.scene import Lanes
 from sessionkit.views.scenes.session_scene import SessionLanes
-from sessionkit.views.words import closed_words, without_place
+from sessionkit.views.words import closers_in_words, without_place
 
 
 class Kind(NamedTuple):
@@ -46,19 +45,18 @@ def ground(scene: Lanes, frame: Frame) -> list[Drawn]:
 
 
 def middles(scene: Lanes, windows: Longs, heights: Sequence[float]) -> Drawn:
-    """Invisible points in the bars that say what they are on hover."""
+    """Points in the bars that say what they are on hover."""
     trace, columns = scene.trace, scene.trace.window_columns
     words = []
-    for row in windows.tolist():
+    for row, closer in zip(windows.tolist(), closers_in_words(trace, windows), strict=True):
         start_ms, end_ms = int(columns.start_ms[row]), int(columns.end_ms[row])
-        state = f"<b>closed</b> {closed_words(trace, row)}" if trace.closed_by[row] >= 0 else "<b>still open</b>"
+        state = f"<b>closed</b> {closer}" if closer else "<b>still open</b>"
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(end_ms)}"
         name = escape_label(trace.keys[int(columns.key[row])].as_py())
         steps = f"<br>{scene.steps[row]}" if row in scene.steps else ""
         words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}{steps}")
     at_ms, records = (columns.start_ms[windows] + columns.end_ms[windows]) // 2, len(scene.board.records)
-    marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    return marks(scene.axis, at_ms, heights, words, scene.window.noun, records, marker=marker, showlegend=False)
+    return unseen(scene.axis, at_ms, heights, words, scene.window.noun, records)
 
 
 def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Longs], list[str]], rim: float) -> list[Drawn]:
@@ -193,8 +191,7 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
             in_the_way += [(edge - 2, edge + 2) for edge in frame.x(np.concatenate(edges)).tolist()]
         in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
-            texts = [*filter(None, [scene.steps.get(row)]), scene.size_words(row), scene.sizes[row].words]
-            for place in _places(scene, scene.sizes[row], texts, left, right, in_the_way):
+            for place in _places(scene, row, left, right, in_the_way):
                 low, high = place.extent
                 clear = all(high <= begin or low >= end for begin, end in in_the_way)
                 if clear and low >= 0 and high <= frame.plot_width:
@@ -205,14 +202,15 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
 
 
 def _places(
-    scene: SessionLanes, size: Size, texts: list[str], left: float, right: float, in_the_way: list[tuple[float, float]]
+    scene: SessionLanes, row: int, left: float, right: float, in_the_way: list[tuple[float, float]]
 ) -> Iterator[LaneText]:
-    """Words for a bar at each place where they may stand, best first."""
+    """Words for a session's bar at each place where they may stand, best first."""
+    size = scene.sizes[row]
     if not scene.is_roomy:
         yield LaneText(f"{BESIDE_BAR}{size.record_count:,}", right, 0, "right")
         return
-    middle = (left + right) / 2
-    for text in dict.fromkeys([*texts, f"{size.record_count:,}"]):
+    middle, steps = (left + right) / 2, filter(None, [scene.steps.get(row)])
+    for text in dict.fromkeys([*steps, scene.size_words(row), size.words, f"{size.record_count:,}"]):
         centred = LaneText(text, middle, 0, "center")
         yield centred
         for low, high in in_the_way:

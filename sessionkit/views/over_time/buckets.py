@@ -12,7 +12,7 @@ from sessionkit.base.moments import clock_changes
 from sessionkit.engine.outcome import Outcome
 from sessionkit.records.time_statistics import usual_span
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.time_axis import ROUND_MS, WHOLE_MINUTE
+from sessionkit.views.drawing.time_axis import ROUND_MS, to_the_minute
 from sessionkit.views.tables import table_rows
 from sessionkit.views.words import clock, zone_named
 
@@ -53,7 +53,7 @@ def buckets(outcome: Outcome) -> Buckets | None:
     each_of = (times[placed], starts, times[placed & lost])
     records, windows, dropped = (np.histogram(each, edges)[0] for each in each_of)
     at = clock(trace)
-    names = [WHOLE_MINUTE.sub(r"\1", at(ms)[:letters]) for ms in edges[:-1].tolist()]
+    names = [to_the_minute(at(ms)[:letters]) for ms in edges[:-1].tolist()]
     if length == "one quarter":
         names = [f"{name[:4]} Q{int(name[5:]) // 3 + 1}" for name in names]
     return Buckets(length, names, records, windows, dropped, int(placed.sum() - records.sum()))

@@ -13,7 +13,7 @@ from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width
+from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width, unseen
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
 from sessionkit.views.scenes.key_rows import partition_counts
@@ -161,7 +161,7 @@ def other_keys(scene: Plane) -> Drawn:
 
 
 def cap_middles(scene: Plane) -> Drawn:
-    """Invisible points in the caps that say on hover what was closed."""
+    """Points in the caps that say on hover what was closed."""
     middles = np.array([(cap.start_ms + cap.end_ms) // 2 for cap in scene.caps], np.int64)
     words = [
         f"<b>closed</b> {closer_words(scene.trace, cap.at)}<br>"
@@ -169,8 +169,7 @@ def cap_middles(scene: Plane) -> Drawn:
         for cap in scene.caps
     ]
     height = scene.y(np.array([cap.at for cap in scene.caps], np.int64))
-    marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    return marks(scene.axis, middles, height, words, "closure", len(scene.rows), marker=marker, showlegend=False)
+    return unseen(scene.axis, middles, height, words, "closure", len(scene.rows))
 
 
 # ---- words

@@ -30,6 +30,9 @@ function placeOf(place, event) {
   return isInside ? { x: x < 0 ? "name" : xaxis.p2d(x), y: yaxis.p2d(y) } : null;
 }
 
+// A strip is drawn after the picture above it was painted, and not at each move of a slider.
+const later = () => new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => setTimeout(resolve)), 100));
+
 // `onDrawn` is told the traces that are drawn.
 function makePicture(name, model, send, onDrawn) {
   const isStrip = name === "strip";
@@ -41,6 +44,7 @@ function makePicture(name, model, send, onDrawn) {
   const element = make("figure", { class: "sessionkit-figure" }, caption, room);
   const shown = { figure: "", overlay: "" };
   let wanted = null;
+  let configured = "";
   let drawing = false;
   let isDrawn = false;
   let isFluid = false; // as wide as the room
@@ -96,7 +100,10 @@ function makePicture(name, model, send, onDrawn) {
         showSendToCloud: false, // nothing leaves the notebook
         plotlyServerURL: "",
       };
-      await Plotly.react(place, figure.data, layout, config);
+      const told = JSON.stringify(config);
+      // with a config, plotly looks up and compares all of its own settings at each step
+      await Plotly.react(place, figure.data, layout, ...(told === configured ? [] : [config]));
+      configured = told;
       bringStyles(place);
       if (!isDrawn) listen(Plotly);
       isDrawn = true;
@@ -112,6 +119,7 @@ function makePicture(name, model, send, onDrawn) {
   async function draw() {
     if (drawing) return; // the newest figure is drawn when this one is done
     drawing = true;
+    if (isStrip) await later();
     for (let last = null; last !== wanted; ) {
       last = wanted;
       try {
@@ -119,6 +127,7 @@ function makePicture(name, model, send, onDrawn) {
       } catch (error) {
         place.textContent = `This picture could not be drawn: ${error.message}`;
         isDrawn = false;
+        configured = "";
       }
     }
     drawing = false;

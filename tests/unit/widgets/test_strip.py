@@ -25,7 +25,7 @@ def strip(board: TuneBoard) -> dict[str, Any]:
 
 
 def frame(board: TuneBoard) -> tuple[float, float]:
-    (shape,) = strip(board)["layout"]["shapes"]
+    (shape,) = json.loads(board.overlays["strip"])["shapes"]
     return shape["x0"], shape["x1"]
 
 

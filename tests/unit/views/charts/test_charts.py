@@ -649,6 +649,16 @@ def test_hostile_keys_do_nothing_in_a_browser(browser: Browser) -> None:
     page.close()
 
 
+# Where the last point of the trace of this name is on the screen.
+MIDDLE_OF = """name => {
+  const place = document.querySelector('.js-plotly-plot');
+  const { xaxis, yaxis } = place._fullLayout;
+  const trace = place._fullData.find(each => each.name === name);
+  const box = place.getBoundingClientRect();
+  return [box.left + xaxis._offset + xaxis.d2p(trace.x.at(-1)), box.top + yaxis._offset + yaxis.d2p(trace.y.at(-1))];
+}"""
+
+
 @pytest.mark.browser
 def test_drawn_in_a_browser_marks_are_there_and_labels_do_not_overlap(browser: Browser, toy: SessionTrace) -> None:
     page = browser.new_page(viewport={"width": 1200, "height": 1000})
@@ -656,7 +666,9 @@ def test_drawn_in_a_browser_marks_are_there_and_labels_do_not_overlap(browser: B
     expected = boxes(plane(toy, WINDOWS, "ana"))
     page.wait_for_function(f"document.querySelectorAll('.annotation-text-g rect.bg').length >= {len(expected)}")
     counted = page.evaluate("() => document.querySelectorAll('.scatterlayer .point').length")
-    assert counted == len(TOY) + 2  # each record, and a hover point in the middle of each cap
+    assert counted == len(TOY)
+    page.mouse.move(*page.evaluate(MIDDLE_OF, "closure"))
+    page.wait_for_function("document.querySelector('.hoverlayer')?.textContent.includes('closed by the record')")
     measured = page.evaluate(
         "() => [...document.querySelectorAll('.annotation-text-g rect.bg')].map(r => {"
         "const b = r.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]})"
