@@ -136,7 +136,7 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> Figure:
 
 
 def figure_json(figure: Figure, *, with_empty: bool = True) -> str:
-    """The figure as plotly.js takes it, without a copy of all of its points first; empty traces take their time, too."""
+    """The figure as plotly.js takes it, without a copy of all of its points first; an empty trace takes time, too."""
     from plotly.io.json import to_json_plotly
 
     data = [each for each in figure._data if with_empty or len(each.get("x", "x"))]
