@@ -286,3 +286,30 @@ def test_arrivals_have_the_ticks_of_the_package(empty: Tab) -> None:
         places, words = _ticks(offset, Room())  # type: ignore[arg-type]
         assert [word for _, word in found] == words
         assert np.allclose([place for place, _ in found], places)
+
+
+def come_true(tab: Tab, what: str) -> None:
+    """The page forbids what playwright waits by."""
+    for _ in range(250):
+        if tab.evaluate(what):
+            return
+        tab.wait_for_timeout(20)
+    raise AssertionError(what)
+
+
+def test_a_picture_out_of_sight_follows_the_sliders_too(opened: Any) -> None:
+    data = {"who": [f"key {each % 20}" for each in range(400)], "at": [each * 1_000 for each in range(400)]}
+    windows = sk.SessionWindows(inactivity_gap="30s", grace="0s")
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(windows)
+    tab = opened(plan.count().run(pa.table(data)), height=500)
+    for seen, hidden in (("lanes", "plane"), ("plane", "lanes")):
+        picture = {"lanes": ".canvas canvas", "plane": ".plane svg"}
+        tab.locator(picture[seen]).evaluate("each => each.scrollIntoView({ block: 'center' })")
+        apart = f"whatIf.outOfSight.has(whatIf.{hidden}.place) && !whatIf.outOfSight.has(whatIf.{seen}.place)"
+        come_true(tab, apart)
+        before = [int(tab.locator(picture[name]).get_attribute("data-drawn")) for name in (seen, hidden)]
+        tab.evaluate(f"whatIf.set('gap', {10_000 if seen == 'lanes' else 15_000})")
+        painted(tab)
+        assert int(tab.locator(picture[seen]).get_attribute("data-drawn")) == before[0] + 1
+        come_true(tab, f"+document.querySelector('{picture[hidden]}').dataset.drawn === {before[1] + 1}")
+        assert tab.evaluate("whatIf.lanes.scene.done === whatIf.done && whatIf.history.done === whatIf.done")

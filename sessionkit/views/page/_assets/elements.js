@@ -53,3 +53,16 @@ function legend(entries) {
   );
   return make("ul", { class: "legend" }, ...items);
 }
+
+const ruler = document.createElement("canvas").getContext("2d");
+const widths = new Map();
+
+// Pixels of a text in a font; at each step of a slider the same ones are asked for again.
+function widthIn(font, text) {
+  const known = widths.get(font) ?? widths.set(font, new Map()).get(font);
+  if (!known.has(text)) {
+    ruler.font = font;
+    known.set(text, ruler.measureText(text).width);
+  }
+  return known.get(text);
+}

@@ -158,20 +158,22 @@ function telling(history, rows) {
 function tellingOf({ records, done, own, closures, ofPartition, wait }) {
   const step = Math.max(floorDiv(wait, STEPS_OF_THE_LINE), 1);
   const isTelling = new Uint8Array(records.count);
-  const movers = [];
-  let before = NONE;
+  const moverOf = new Int32Array(records.count); // the newest mover when a record had come
+  let [mover, before, stepBefore] = [NONE, NONE, -Infinity];
   for (const i of ofPartition) {
     if (records.stream[i] > before) {
-      if (!movers.length || floorDiv(records.stream[i], step) > floorDiv(records.stream[movers.at(-1)], step)) isTelling[i] = 1;
-      movers.push(i);
-      before = records.stream[i];
+      const stepNow = floorDiv(records.stream[i], step);
+      if (stepNow > stepBefore) isTelling[i] = 1;
+      [mover, before, stepBefore] = [i, records.stream[i], stepNow];
     }
+    moverOf[i] = mover;
   }
-  for (const i of [...own, ...closures.map((row) => done.closes.at[row])]) {
+  const tell = (i) => {
     isTelling[i] = 1;
-    const mover = searchSorted(movers, i, true) - 1;
-    if (mover >= 0) isTelling[movers[mover]] = 1;
-  }
+    if (moverOf[i] >= 0) isTelling[moverOf[i]] = 1;
+  };
+  own.forEach(tell);
+  for (const row of closures) tell(done.closes.at[row]);
   return isTelling;
 }
 

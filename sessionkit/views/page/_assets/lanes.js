@@ -47,7 +47,7 @@ class LanesView {
     const most = Math.min(190, width * 0.3);
     const full = [most, ...scene.lanes.map((slot) => this.nameOf(slot))];
     if (`${full}` !== `${this.full}`) [this.full, this.names] = [full, fitted(pen, full.slice(1), most)];
-    this.left = Math.ceil(Math.max(40, ...this.names.map((name) => pen.measureText(name).width))) + 18;
+    this.left = Math.ceil(Math.max(40, ...this.names.map((name) => widthIn(pen.font, name)))) + 18;
     this.right = width - 10;
     this.bottom = HEAD + count * this.pitch;
     const [low, high] = xRange;
@@ -106,7 +106,7 @@ class LanesView {
     }
     pen.font = `11px ${LANE_FONT}`;
     for (const { at, text } of changesWithin(this.clock, low, high)) {
-      const [x, width] = [Math.round(this.x(at)), pen.measureText(text).width];
+      const [x, width] = [Math.round(this.x(at)), widthIn(pen.font, text)];
       pen.fillStyle = now.mute;
       pen.fillRect(x, 0, 1, this.bottom);
       this.text(text, x + width + 4 > this.right ? x - width - 4 : x + 4, 6, now.mute);
@@ -190,19 +190,19 @@ class LanesView {
     const { pen, now, scene, pitch } = this;
     const sizes = sizesOf(scene.done);
     const { windows } = scene.done;
-    pen.font = `${roomy ? 11 : 10}px ${LANE_FONT}`;
+    const font = (pen.font = `${roomy ? 11 : 10}px ${LANE_FONT}`); // to read it from the pen takes long
     const verticals = [scene.closeTime, scene.streamTime].filter((time) => time !== null).map((time) => this.x(time));
     scene.lanes.forEach((slot, n) => {
       const bars = this.things[n].slice().sort((a, b) => a.left - b.left);
       let free = this.left;
       bars.forEach((bar, at) => {
         const length = windows.end[bar.window] - windows.start[bar.window];
-        const plain = number(sizes[bar.window]);
-        const long = plural(sizes[bar.window], "record");
-        const choices = roomy ? (length ? [`${long} · ${aboutDuration(length)}`, long, plain] : [long, plain]) : [plain];
+        const choices = [number(sizes[bar.window])];
+        if (roomy) choices.unshift(plural(sizes[bar.window], "record"));
+        if (roomy && length) choices.unshift(`${choices[0]} · ${aboutDuration(length)}`);
         const next = bars[at + 1]?.left ?? this.right;
         for (const words of choices) {
-          const width = pen.measureText(words).width;
+          const width = widthIn(font, words);
           const x = roomy ? bar.left + bar.width / 2 - width / 2 : bar.left + bar.width + 6;
           const isCrossed = verticals.some((at) => at > x - 3 && at < x + width + 3);
           if (x < free + 4 || x + width > this.right || isCrossed || (!roomy && x + width + 3 > next)) continue;
@@ -229,7 +229,7 @@ class LanesView {
       const [left, width] = this.bar(windows.start[window], windows.end[window]);
       pen.font = `10px ${LANE_FONT}`;
       const room = Math.min(left + width, this.right) - Math.max(left, this.left) - 6;
-      const words = [plural(sizes[window], "record"), number(sizes[window])].find((text) => pen.measureText(text).width <= room);
+      const words = [plural(sizes[window], "record"), number(sizes[window])].find((text) => widthIn(pen.font, text) <= room);
       if (!words) continue;
       pen.textAlign = "center";
       this.text(words, (Math.min(left + width, this.right) + Math.max(left, this.left)) / 2, top + half, now.ink);
@@ -310,14 +310,14 @@ class LanesView {
       this.thing(records.slot[i], { kind: "drop", record: i, x, y, left: x - size - 1, width: 2 * size + 2, half: size + 1 });
     }
     if (scene.drops.length > MOST_LABELS) return;
-    pen.font = `600 ${this.pitch >= ROOMY ? 11 : 10}px ${LANE_FONT}`;
+    const font = (pen.font = `600 ${this.pitch >= ROOMY ? 11 : 10}px ${LANE_FONT}`);
     for (const [slot, found] of byLane) {
       found.sort(([a], [b]) => a - b);
       found.forEach(([x, i], n) => {
         const next = found[n + 1]?.[0] ?? this.right;
         if (next - x < 40) return;
         const words = `+${lacked(lackedBy(scene, i))}`;
-        if (x + 8 + pen.measureText(words).width + 8 < next) this.text(words, x + 8, this.y(slot) + this.above, now.drop);
+        if (x + 8 + widthIn(font, words) + 8 < next) this.text(words, x + 8, this.y(slot) + this.above, now.drop);
       });
     }
   }
@@ -387,7 +387,7 @@ class LanesView {
 function fitted(pen, texts, most) {
   const fit = (text, share) => {
     let length = [...text].length;
-    while (length > 2 && pen.measureText(cut(text, length, share)).width > most) length--;
+    while (length > 2 && widthIn(pen.font, cut(text, length, share)) > most) length--;
     return cut(text, length, share);
   };
   const choices = [0.5, 1, 0].map((share) => texts.map((text) => fit(text, share)));

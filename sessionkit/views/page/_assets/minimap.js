@@ -19,8 +19,9 @@ class Minimap {
     Object.assign(this, { range, width: right - left });
     const count = Math.max(Math.floor(this.width / CELL), 1);
     const [all, drops] = [new Float64Array(count), new Float64Array(count)];
+    const cells = count / (range[1] - range[0]);
     for (const i of rows) {
-      const cell = Math.min(Math.floor(((at[i] - range[0]) / (range[1] - range[0])) * count), count - 1);
+      const cell = Math.min(Math.floor((at[i] - range[0]) * cells), count - 1);
       all[cell]++; // far off the others: no cell
       if (isDrop[i]) drops[cell]++;
     }

@@ -4,6 +4,7 @@ const MOST_LANES = 40;
 const MOST_NAMED = 300; // keys in the list; the others are found by their letters
 const LEAST_ARRIVALS = 6; // that a plane is brought closer to
 const MOST_LISTED = 200; // windows in the table
+const LATER_MS = 100;
 const HINTS = {
   gap: "records of a key no further apart are in one session",
   size: "how long a window is",
@@ -23,6 +24,7 @@ class WhatIf {
     this.tumbles = data.lengths.advance === data.lengths.size;
     this.advance = data.lengths.advance;
     this.sort = "drops";
+    [this.outOfSight, this.timers] = [new Set(), {}];
     this.held = this.chained = null; // the first and the last record of the plane; the late one that is explained
     this.build();
     this.done = decide(records, this.lengths);
@@ -65,6 +67,8 @@ class WhatIf {
     new ResizeObserver(() => this.root.clientWidth !== this.width && this.redraw()).observe(this.root);
     new ResizeObserver(() => this.root.style.setProperty("--settings", `${settings.offsetHeight}px`)).observe(settings);
     window.addEventListener("resize", () => this.redraw());
+    const inSight = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => this.outOfSight[isIntersecting ? "delete" : "add"](target)));
+    for (const { place } of [this.lanes, this.plane]) inSight.observe(place);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
     for (const isPrinting of [true, false]) {
       window.addEventListener(isPrinting ? "beforeprint" : "afterprint", () => {
@@ -216,13 +220,28 @@ class WhatIf {
 
   // ---- what follows
 
+  // What is out of sight is drawn when the rest was painted.
   follow() {
     this.showCounts();
-    this.drawLanes();
+    if (this.isHidden(this.lanes.place)) this.afterwards("lanes", () => this.drawLanes());
+    else this.drawLanes();
+    if (this.isHidden(this.plane.place)) this.afterwards("plane", () => this.followPlane());
+    else this.followPlane();
+    if (this.selected) this.explain(this.selected);
+  }
+
+  followPlane() {
     this.drawPlane();
-    if (!this.selected) return;
-    this.plane.mark(this.selected.record ?? this.selected.opener);
-    this.explain(this.selected);
+    if (this.selected) this.plane.mark(this.selected.record ?? this.selected.opener);
+  }
+
+  isHidden(picture) {
+    return this.outOfSight.has(picture) && !this.isPrinting;
+  }
+
+  afterwards(name, drawing) {
+    clearTimeout(this.timers[name]);
+    this.timers[name] = setTimeout(drawing, LATER_MS);
   }
 
   redraw() {

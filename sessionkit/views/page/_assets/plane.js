@@ -8,12 +8,7 @@ const CAP_HALF_PIXELS = 5; // half the least width of a cap: a session may be a 
 const MOST_OF_A_KIND = 3;
 const [MOST_TICKS, LEAST_TICKS, TICK_ROOM] = [11, 3, 16]; // of the axis of offsets; pixels between two
 
-const ruler = document.createElement("canvas").getContext("2d");
-
-function textWidth(text) {
-  ruler.font = `600 12px ${LANE_FONT}`;
-  return ruler.measureText(text).width;
-}
+const textWidth = (text) => widthIn(`600 12px ${LANE_FONT}`, text);
 
 // The ticks whose words have room between two edges, and beside the one before.
 function spaced(all, x, from, to) {

@@ -9,7 +9,7 @@ const UNITS = [["d", DAY], ["h", HOUR], ["min", MINUTE], ["s", SECOND], ["ms", M
 const LAST_DATE = 253_402_300_799_999; // the end of the year 9999
 
 const inEnglish = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 }); // made once: it takes long
-const number = (value) => inEnglish.format(value);
+const number = (value) => (Number.isInteger(value) && value >= 0 && value < 1_000 ? `${value}` : inEnglish.format(value));
 const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : (many ?? `${one}s`)}`;
 
 // A share as a person says it; never 100% of what is not all, or 0% of what is something.
