@@ -28,7 +28,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
-_TWICE = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
+_BY_ORDER = ', and "infer" goes by the order of the rows'
+_TWICE = 'ambiguous="earliest" or "latest" choose one' + _BY_ORDER
 _NEVER = 'nonexistent="earliest" or "latest" choose one'
 _UNRESOLVED = {  # which times of a clock, and the way
     "ambiguous": ("that clocks showed twice, as they were set back", _TWICE),
@@ -140,6 +141,7 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
         (what, want), (also, rest) = (_UNRESOLVED[kind] for kind in kinds)
         is_all = _is_read(column, zone, how | {kinds[0]: "earliest"})
         want += "" if is_all else f"; for a time {also}, {rest}"
+        want = want if _is_told_by_order(column, source) else want.replace(_BY_ORDER, "")
         raise _unresolved(column, row, source, what, want) from error
     return _inferred(column, found, source, how) if infer else found
 
@@ -171,6 +173,13 @@ def _inferred(
             raise _unresolved(column, int(group[0 if not len(back) else back[1]]), source, what, want)
         instants[group[back[0] :]] = second[group[back[0] :]]
     return pa.chunked_array([arrow_array(instants, is_null(column) if column.null_count else None).cast(earliest.type)])
+
+
+def _is_told_by_order(column: pa.ChunkedArray, source: Source) -> bool:
+    """True if `ambiguous="infer"` reads these times."""
+    how = dict.fromkeys(("ambiguous", "nonexistent"), "earliest")
+    first = pc.assume_timezone(column, source.timezone, **how)
+    return source.sort is not True and attempted(_inferred, column, first, source, how, but=InvalidData) is not None
 
 
 def _is_read(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> bool:

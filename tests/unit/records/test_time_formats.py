@@ -16,6 +16,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, Unsupporte
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import formats_for
+from sessionkit.records.times import to_milliseconds
 
 BERLIN = {"timezone": "Europe/Berlin"}
 NIGHT = ["01:59", "02:05", "02:05", "02:50", "02:10", "02:50", "03:10"]  # of 2024-10-27, when 3 o'clock became 2
@@ -288,7 +289,7 @@ def test_an_hour_that_no_order_tells_is_refused_with_its_row() -> None:
 
 def test_what_a_zone_cannot_resolve_is_told_in_plain_words() -> None:
     with pytest.raises(InvalidData) as twice:
-        read(["2024-10-27 01:59", "2024-10-27 02:50"], **BERLIN)
+        read(["2024-10-27 01:59", "2024-10-27 02:50", "2024-10-27 02:10"], **BERLIN)
     assert str(twice.value) == (
         "column 'at' has a time that clocks showed twice, as they were set back; got row 1: 2024-10-27 02:50:00 in "
         'Europe/Berlin; ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
@@ -304,6 +305,20 @@ def test_what_a_zone_cannot_resolve_is_told_in_plain_words() -> None:
             read(texts, **BERLIN)  # which were told one after the other
         assert "nonexistent=" in str(both.value) and "ambiguous=" in str(both.value)
     assert read(["2024-03-31 02:50"], ambiguous="infer", nonexistent="latest", **BERLIN) == ["2024-03-31T01:00:00.000"]
+
+
+@pytest.mark.parametrize(
+    ("times", "sort", "is_named"),
+    [(["02:10", "02:50", "02:10"], False, True), (["02:10", "02:50", "02:10"], True, False),
+     (["02:00", "03:00"], False, False), (["02:50", "02:40", "02:30"], False, False)],
+)  # fmt: skip
+def test_the_order_of_rows_is_named_as_a_way_only_where_it_tells(times: list[str], sort: bool, is_named: bool) -> None:
+    ordered: dict[str, Any] = {"partition": "p", "offset": "o", "sort": True} if sort else {}
+    source = sk.group_by_key("user", timestamp="at", **BERLIN, **ordered).source
+    column = pa.chunked_array([[f"2024-10-27 {time}" for time in times]])
+    with pytest.raises(InvalidData, match='ambiguous="earliest" or "latest" choose one') as refused:
+        to_milliseconds(column, source)
+    assert ('"infer"' in str(refused.value)) == is_named
 
 
 def test_the_order_of_rows_cannot_tell_where_it_is_made_anew() -> None:
