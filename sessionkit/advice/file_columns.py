@@ -87,6 +87,8 @@ class Column:
     format: str | None = None  # of times that are text
     times_ms: Longs | None = None  # of times: those that are usable, in order of the rows
     no_time: Flags | None = None  # the rows that have none of them; None if all have one
+    early: Flags | None = None  # those of them whose time is before 1970
+    moved: str = ""  # the line of pandas that moves all times behind 1970
     is_clock: bool = False  # it holds times of day
     is_rare: bool = False  # most of its values come once
     is_measure: bool = False  # numbers as text, beside others such as "-", or texts of several words
@@ -303,8 +305,12 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         return dataclasses.replace(plain, why=way)
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
-    if bad is not None and 2 * len(early := ms[(ms < 0) & ~bad]) > len(column) - plain.missing:
-        return dataclasses.replace(plain, why=_moved(plain.name, source.format, int(early.min())))
+    early = np.zeros(len(ms), np.bool_) if bad is None else (ms < 0) & ~bad
+    others = ", errors='coerce'" if bad is not None and int(bad.sum()) > plain.missing else ""
+    years, line = _moved(plain.name, source.format, int(ms[early].min(initial=0)), others)
+    if 2 * np.count_nonzero(early) > len(column) - plain.missing:
+        why = f"times, most before 1970, which Kafka refuses; this line moves all by {years} years: {line}"
+        return dataclasses.replace(plain, why=why)
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
         formats = formats_for(*(texts := _texts(column))) if source.format is None else []
         found = _as_time(column, plain, dataclasses.replace(source, format=formats[0])) if formats else None
@@ -324,15 +330,15 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
     times: dict[str, Any] = {"unit": unit, "format": source.format, "steps_back": back}
-    times["no_time"] = None if is_time.all() else ~is_time
+    times |= {"no_time": None if is_time.all() else ~is_time, "early": early}
+    times["moved"] = f"this line of pandas moves all by {years} years: {line}" if unit is None else ""
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 
-def _moved(name: str, form: str | None, first_ms: int) -> str:
-    """The line of pandas that moves times before 1970 by whole centuries, so that Kafka takes them."""
-    read, years = f"df[{name!r}]{f', format={form!r}' if form else ''}", 100 * math.ceil(-first_ms / (36_525 * DAY))
-    line = f"df[{name!r}] = pandas.to_datetime({read}) + pandas.DateOffset(years={years})"
-    return f"times, most before 1970, which Kafka refuses; this line moves all by {years} years: {line}"
+def _moved(name: str, form: str | None, first_ms: int, others: str) -> tuple[int, str]:
+    """(years, the line of pandas) by which times before 1970 are moved by whole centuries, so that Kafka takes them."""
+    years, read = 100 * math.ceil(-first_ms / (36_525 * DAY)), f"df[{name!r}]{f', format={form!r}' if form else ''}"
+    return years, f"df[{name!r}] = pandas.to_datetime({read}{others}) + pandas.DateOffset(years={years})"
 
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:

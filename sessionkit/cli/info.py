@@ -131,13 +131,20 @@ def _without_time(file: str, found: FileColumns, form: dict[str, Any]) -> list[s
     """A remark on the texts in rows without an event time: the reader takes words such as "n/a" for nothing."""
     from sessionkit.records.files.tables import read_file
 
-    if found.time is None or found.time.no_time is None:
+    if found.time is None or found.time.no_time is None or found.time.early is None:
         return []
-    name = found.time.name
-    bad = read_file(file, [name], types={name: "string"}, **form).table[name].filter(found.time.no_time)
-    texts = [shorten(repr("" if each is None else str(each))) for each in bad.unique().to_pylist()]
-    shown = f"{plural(len(bad), 'row')} ({', '.join(texts[:3])}{', …' if texts[3:] else ''})"
-    return [f"Without a time in {shorten(name)}: {shown}, which --on-bad-time drop counts as dropped."]
+    name, bad, early = found.time.name, found.time.no_time, found.time.early
+    column = read_file(file, [name], types={name: "string"}, **form).table[name]
+    said = []
+    for what, rows in (("Without a time in", bad & ~early), ("Before 1970, which Kafka refuses, in", early)):
+        if rows.any():
+            values = column.filter(rows).unique().to_pylist()
+            texts = [shorten(repr("" if each is None else str(each))) for each in values]
+            shown = f"{plural(int(rows.sum()), 'row')} ({', '.join(texts[:3])}{', …' if texts[3:] else ''})"
+            said.append(f"{what} {shorten(name)}: {shown}, which --on-bad-time drop counts as dropped.")
+    if early.any() and found.time.moved:
+        said[-1] = f"{said[-1].removesuffix('.')}; or {found.time.moved}"
+    return said
 
 
 def _zone_beside(table: pa.Table, time: Column) -> tuple[str | None, list[str]]:

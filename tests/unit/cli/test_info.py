@@ -177,7 +177,6 @@ def test_columns_of_partitions_and_offsets_are_proposed(
     [
         (["n/a"], "Without a time in at: 1 row ('n/a'), which --on-bad-time drop counts as dropped."),
         (["unknown", "", "later"], "Without a time in at: 3 rows ('unknown', '', 'later'), which"),
-        (["1969-01-01 00:00:00"], "Without a time in at: 1 row ('1969-01-01 00:00:00'), which"),
     ],
 )
 def test_texts_that_are_no_times_are_named(tmp_path: Path, capsys: Capture, texts: list[str], said: str) -> None:
@@ -573,6 +572,21 @@ def test_times_before_1970_are_told_with_the_line_that_moves_them(form: str, tmp
     exec(line, {"df": df, "pandas": pd})  # noqa: S102
     assert str(df["day"].iloc[0])[:10] == "2049-01-20"
     assert sk.sessionize(df, by="cause", at="day", gap="3d", timezone="UTC")["session_id"].nunique() == 2
+
+
+def test_times_before_1970_are_not_told_as_missing(tmp_path: Path, capsys: Capture) -> None:
+    """Of a series from 1965 on it said that the rows of five years are without a time."""
+    days = pd.date_range("1967-01-01", periods=300, freq="30D").astype(str)
+    df = pd.DataFrame({"day": days, "station": ["a", "b"] * 150})
+    df.loc[7, "day"] = "later"
+    df.to_csv(file := tmp_path / "a.csv", index=False)
+    shown = printed(capsys, "info", file)
+    assert "Without a time in day: 1 row ('later'), which --on-bad-time drop counts as dropped." in shown
+    rows = "Before 1970, which Kafka refuses, in day: 36 rows ('1967-01-01', '1967-01-31', '1967-03-02', …), which "
+    [line] = re.findall(re.escape(rows) + ".*; or this line of pandas moves all by 100 years: (.*)", shown)
+    exec(line, {"df": df, "pandas": pd})  # noqa: S102
+    assert str(df["day"].iloc[0])[:10] == "2067-01-01" and df["day"].isna().sum() == 1
+    proposed(shown, tmp_path / "out")
 
 
 def test_a_pace_is_no_time_of_day(tmp_path: Path, capsys: Capture) -> None:
