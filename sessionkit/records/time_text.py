@@ -34,6 +34,7 @@ _WEEKDAY = "(?:(?i:mon|tue|wed|thu|fri|sat|sun), *)?"
 _REST = r"(?:,?[ T]\s*(?P<time>.*?))?"
 # What else means one time only, as strftime names it: its parts. The order of day and month is never guessed.
 _RECOGNISED = {
+    "%Y-%m-%d": rf"(?P<year>\d{{4}})-(?P<month>\d{{1,2}})-(?P<day>\d{{1,2}}){_REST}",  # ISO 8601 but for digits
     "%d/%b/%Y": rf"(?P<day>\d{{1,2}})/(?i:(?P<month>{_MONTHS}))/(?P<year>\d{{4}}):(?P<time>.*?)",
     "%Y/%m/%d": rf"(?P<year>\d{{4}})/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}){_REST}",
     "%d.%m.%Y": rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_REST}",
@@ -42,8 +43,15 @@ _RECOGNISED = {
         rf"(?P<time>\d{{1,2}}:\d\d(?::\d\d)? {_ZONE})(?: \([^)]*\))?"
     ),
     "%Y%m%dT%H%M%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T(?P<time>\d{4}.*?)",
+    "%Y%m%d-%H:%M:%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[-T ](?P<time>\d{1,2}:.*?)",
 }
-_CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
+_CLOCKS = (
+    (r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"),
+    # milliseconds behind a colon, which are a number as hours are: 9:05:7:38 is 38 of them
+    (r"^(\d+:\d+:\d+):(\d{3})", r"\1.\2"), (r"^(\d+:\d+:\d+):(\d\d)\b", r"\1.0\2"),
+    (r"^(\d+:\d+:\d+):(\d)\b", r"\1.00\2"), (r"^(\d:)", r"0\1"), (r"^(\d\d):(\d)\b", r"\1:0\2"),
+    (r"^(\d\d:\d\d):(\d)\b", r"\1:0\2"),
+)  # fmt: skip
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
 _NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:(,? |T)\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
 _MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
@@ -125,9 +133,10 @@ def _on_no_day(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _recognised(text: pa.ChunkedArray, source: Source, remarks: list[str]) -> pa.ChunkedArray:
     """The texts with those in ISO 8601 that are written in another way which means one time only."""
+    is_none = pc.invert(pc.match_substring_regex(text, _TIME))
     for name, parts in _RECOGNISED.items():
         pattern = rf"^\s*\[?{parts}\]?\s*$"
-        is_one = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+        is_one = pc.fill_null(pc.and_(is_none, pc.match_substring_regex(text, pattern)), False)
         if not pc.any(is_one).as_py():
             continue
         year, month, day, time = (

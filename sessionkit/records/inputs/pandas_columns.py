@@ -26,7 +26,7 @@ NOT_ARROW = (
     UnicodeError,
 )  # errors that Arrow raises for columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
-_DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}T\d+.*|\d\d?:\d\d(:\d\d.*)?"
+_DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}(T\d|[-T ]\d\d?:).*|\d\d?:\d\d(:\d\d.*)?"
 NUMBER = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?"
 _VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)({NUMBER}|(\w+[:=])?({_DAY}|\d{{10,}})|\{{\".*)\s*")  # a year may be a name
 SHOWN_NAMES = 400  # characters of a list of columns in an error

@@ -284,7 +284,7 @@ def test_no_gap_is_proposed_that_is_longer_than_the_file(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     "time",
     ["2026-01-01T10:0{}:00Z", "2026-01-01 10:0{}", "2026-01-0{}", "03.11.2025 08:0{}", "1767225600.{}", "176722560{}",
-     "0{}:10:00", "2026-01-01T10:0{}:00+02:00"],
+     "0{}:10:00", "2026-01-01T10:0{}:00+02:00", "20171223-{}:15:29:606", "2026-01-01 9:0{}:1"],
 )  # fmt: skip
 def test_a_first_line_with_any_kind_of_time_is_a_record(tmp_path: Path, capsys: Capture, time: str) -> None:
     rows = "".join(f"{'ab'[n % 2]},{time.format(n)},{'true' if n else 'false'},2024\n" for n in range(1, 6))
