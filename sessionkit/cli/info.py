@@ -95,7 +95,8 @@ def _listed(found: FileColumns) -> list[str]:
     rows = [("column", "type", "missing", "could be")]
     for column in found.columns:
         could_be = with_options(f"{column.could_be}: {column.why}" if column.could_be else column.why)
-        rows.append((shorten(column.name, NAME_LENGTH), shorten(column.type, 34), f"{column.missing:,}", could_be))
+        name = shorten(column.name, NAME_LENGTH) or "''"
+        rows.append((name, shorten(column.type, 34), f"{column.missing:,}", could_be))
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     return [
         f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {missing:>{widths[2]}}  {words}".rstrip()

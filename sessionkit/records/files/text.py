@@ -62,8 +62,9 @@ def names_of(content: Content) -> list[str]:
 def separator_of(content: Content) -> str:
     """The separator of the fields: the one given, else that in the first two lines, else the usual one of such files.
 
-    Another one than the usual is taken where it alone stands as often in the second as in the first; spaces where the
-    first has no other, and makes at least three fields. What stands in quotes does not count.
+    Another one than the usual is taken where it alone stands as often in the second as in the first, or once more
+    behind quotes, as where R writes names of rows; spaces where the first has no other, and makes at least three
+    fields. What stands in quotes does not count.
     """
     if content.separator is not None:
         return content.separator
@@ -75,7 +76,9 @@ def separator_of(content: Content) -> str:
     usual, found = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
     if not found and first.count(b" ") >= 2:
         found = [" "]
-    alike = [each for each in found if not second or first.count(each.encode()) == second.count(each.encode())]
+    more = {each: second.count(each.encode()) - first.count(each.encode()) for each in found}
+    alike = [each for each in found if not second or not more[each]]
+    alike = alike or [each for each in found if more[each] == 1 and first[:1] == second[:1] == each.encode()]
     if alike[1:] and alike[0] == "," and len(re.findall(rb":\d\d,\d{3}(?!\d)", first)) == first.count(b","):
         alike.remove(",")  # it stands before fractions of seconds
     if len(alike) == 1:
@@ -185,7 +188,7 @@ def first_lines(content: Content, most: int = 2) -> list[bytes]:
     with content.stream() as stream:
         lines = stream.read(_FIRST_LINE).split(b"\n", most + 1)[bool(_said_first(content)) :]
     lines = [re.sub(rb'\\"(?!\s*([,;\t|]|$))', b"", line) for line in [*lines, b""][:most]]  # quotes of a web server
-    return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in lines]
+    return [re.sub(rb'"[^"]*"', b"", line.strip(b"\r ")) for line in lines]
 
 
 def _quotes_doubled(content: Content, separator: str, most: int | None = None) -> Content:
@@ -284,6 +287,9 @@ def _way_of_more_fields(content: Content, reason: str) -> str:
     first = first_lines(content)[0].decode(errors="replace").split(separator)
     bare = ", header=None" if not content.header or any(map(is_a_value, first)) else ""
     read = f"df = pandas.read_csv({literal(content.path)}, sep={literal(separator)}{bare}{_encoding(content)}"
+    counts = [each.count(separator.encode()) + 1 for each in first_lines(content, _LINES_ABOVE) if each]
+    if not bare and {*counts[1:]} == {counts[0] + 1}:
+        return f"each line has one field more than the names, as where R writes names of rows: {read})"
     where = (
         f"line {before + 1:,} has more fields than the first" if at >= 0 else "a line has more fields than the first"
     )

@@ -551,6 +551,26 @@ def test_a_line_with_more_fields_is_told_with_the_line_of_pandas(
         assert len(eval(found[0].removeprefix("df = "), {"pandas": pd})) == rows  # noqa: S307
 
 
+@pytest.mark.parametrize("mark", [",", "\t", ";", " "])
+def test_rows_with_names_of_r_are_told_with_the_line_of_pandas(mark: str, tmp_path: Path, capsys: Capture) -> None:
+    """What write.table of R writes: "the rest as the last field", or one column of all that is there."""
+    lines = ['"time" "user" "n"', *(f'"{n}" "2020-01-0{n}T10:00" "{"ab"[n % 2]} b" {n}' for n in range(1, 9))]
+    (file := tmp_path / "a.txt").write_text("\n".join(lines).replace('" ', f'"{mark}') + "\n")
+    shown = refused(capsys, "info", file)
+    assert "each line has one field more than the names, as where R writes names of rows" in shown
+    found = re.search(r"df = (pandas\.read_csv\(.*\))", shown)
+    assert found is not None
+    frame = eval(found[1], {"pandas": pd})  # noqa: S307
+    assert [*frame.columns] == ["time", "user", "n"] and [*frame["n"]] == [*range(1, 9)]
+
+
+def test_a_column_without_a_name_is_listed(tmp_path: Path, capsys: Capture) -> None:
+    """What write.csv of R and to_csv of pandas write."""
+    df = pd.DataFrame({"user": ["a", "b"] * 3, "at": pd.date_range("2024-07-01", periods=6)})
+    df.to_csv(file := tmp_path / "a.csv")
+    assert "\n  ''      int64" in printed(capsys, "info", file)
+
+
 def test_records_a_little_ahead_are_not_to_be_left_out(tmp_path: Path, capsys: Capture) -> None:
     """Eight connections of a sensor "lie far ahead" by 5 s: "Leave them out", though a gap of 30 s keeps all."""
     at = [n / 20 - 5 * (n % 150 != 40) - 0.3 * (n % 7 == 3) for n in range(1_200)]
