@@ -66,7 +66,7 @@ _OF_AN_ID = re.compile(rf"{_OF_SOMEONE.pattern}|{_BEGINS}id$", re.I)
 _OF_HALF_A_DAY = re.compile(r"\s*\d\d?:\d\d(:\d\d)?\s?[ap]\.?m\.?\s*", re.I)
 _OF_LETTERS = re.compile(r"[A-Z]+\d{4,}|\d{4,}[A-Z]+", re.I)  # an id: "C536391", "85123A"
 _MOSTLY = 0.75  # of the texts
-_ONE = "no key: it has one value"
+_ONE, _ALL_ONE = "no key: it has one value", "all rows are of one key"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 _FEWEST_ROWS_OF_SOMEONE = 1.2  # many come once
 _FEWEST_READINGS = 50
@@ -108,6 +108,11 @@ class FileColumns:
     places: dict[str, Any] = dataclasses.field(default_factory=dict)  # options that say where records stand
 
     @property
+    def key_is_a_guess(self) -> bool:
+        """True if the key's values repeat, and its name says nothing of a user, a device or the like."""
+        return self.key is not None and self.key.why != _ALL_ONE and not _OF_A_KEY.search(self.key.name)
+
+    @property
     def arrivals(self) -> list[str]:
         """The columns of times that seem to be those of an arrival, where another is the event time."""
         times = [each.name for each in self.columns if each.could_be == "event time" and _OF_ARRIVAL.search(each.name)]
@@ -142,7 +147,7 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
     if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
-        keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
+        keys = [dataclasses.replace(alone, could_be="key", why=_ALL_ONE)]
         columns[columns.index(alone)] = keys[0]
     key = min(keys, key=lambda each: (2 * each.missing > len(table), *_rank_of_key(each)), default=None)
     shared = list[str]()
@@ -342,6 +347,8 @@ def _moved(name: str, form: str | None, first_ms: int, others: str) -> tuple[int
 
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Column:
+    if pa.types.is_boolean(kind):
+        return dataclasses.replace(plain, why="true or false, which groups hardly anything")
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY or _OF_NO_KEY.search(plain.name):
         return plain

@@ -228,6 +228,9 @@ def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], ga
     words = ["sessionkit", "report", file, *options, "--key", found.key.name, "--timestamp", found.time.name]
     words += [word for option, value in chosen.items() if value for word in (option, value)]
     words += [] if found.time.no_time is None else ["--on-bad-time", "drop"]
+    if found.key_is_a_guess:
+        named = f"{shorten(found.key.name)} ({found.key.why})"
+        remarks.append(f"No name of a column says whom or what a row is about, so {named} is a guess; {ONE_KEY}.")
     return [*remarks, f"To go on ({why}):", f"  {shlex.join([*words, *gap])}"]
 
 

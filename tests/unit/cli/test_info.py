@@ -571,6 +571,25 @@ def test_a_column_without_a_name_is_listed(tmp_path: Path, capsys: Capture) -> N
     assert "\n  ''      int64" in printed(capsys, "info", file)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_guess"),
+    [("stage", range(4), True), ("grade", "ABC", True), ("patient", range(4), False), ("sensor", "s", False)],
+)  # fmt: skip
+def test_a_key_whose_name_says_nothing_is_told_to_be_a_guess(
+    name: str, values: Any, is_guess: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    """Of a study whose rows are one patient each it proposed a code as the key, as if that were sure."""
+    df = pd.DataFrame({"day": pd.date_range("2010-01-01", periods=60), "cured": [True, False] * 30})
+    df[name] = [values[7 * n // 3 % len(values)] for n in range(60)]
+    df.to_csv(file := tmp_path / "study.csv", index=False)
+    shown = printed(capsys, "info", file)
+    said = f"No name of a column says whom or what a row is about, so {name} ({len(values)} values, "
+    assert (said in shown) == is_guess == ("in pandas makes a key" in shown)
+    assert proposed(shown, tmp_path / "out")[2:4] == ["--key", name]
+    [flags] = [line for line in shown.splitlines() if line.startswith("  cured")]
+    assert flags.endswith("true or false, which groups hardly anything")
+
+
 def test_records_a_little_ahead_are_not_to_be_left_out(tmp_path: Path, capsys: Capture) -> None:
     """Eight connections of a sensor "lie far ahead" by 5 s: "Leave them out", though a gap of 30 s keeps all."""
     at = [n / 20 - 5 * (n % 150 != 40) - 0.3 * (n % 7 == 3) for n in range(1_200)]
