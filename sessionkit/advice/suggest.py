@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -169,6 +169,8 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
         dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
         valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
+        if step := next((unit for unit in (DAY, HOUR) if tick % unit == 0), None):  # of days no gap of 7 d 16 h
+            valleys = tuple(replace(valley, gap_ms=valley.gap_ms // step * step) for valley in valleys)
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
     longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
     visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]

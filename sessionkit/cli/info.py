@@ -262,18 +262,19 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     import numpy as np
 
     from sessionkit.advice.suggest import BEATS, rounded, suggest_gap
-    from sessionkit.base.durations import duration_code, duration_ms, show_duration
+    from sessionkit.base.durations import DAY, duration_code, duration_ms, show_duration
 
     if found.time is None or found.key is None or found.time.times_ms is None:
         return DEFAULT_GAPS[0], ""
     suggestion = attempted(lambda: suggest_gap(_plan(table, found), table), but=SessionkitError)
     if suggestion is None or suggestion.gap_ms is None:  # a gap as long as the whole file parts nothing
         span_ms = int(np.ptp(found.time.times_ms))
-        gaps = ("7d", *DEFAULT_GAPS)[not found.time.has_only_days :]
+        gaps = ("7d", "1d") if found.time.has_only_days else DEFAULT_GAPS
         start = next((each for each in gaps if duration_ms(each, "gap") < span_ms), gaps[-1])
         logs, counts = suggestion.curve if suggestion else (np.empty(0), np.empty(0, np.int64))
         if 10 * counts[logs <= np.log10(duration_ms(start, "gap"))].sum() < counts.sum():  # each would stand alone
             longer_ms = BEATS * 10 ** float(logs[np.searchsorted(counts.cumsum(), counts.sum() / 2)])  # than is usual
-            start = duration_code(rounded(longer_ms)) if 10 * longer_ms < span_ms else start
+            step = DAY if found.time.has_only_days else 1
+            start = duration_code(rounded(longer_ms) // step * step) if 10 * longer_ms < span_ms else start
         return start, f"the pauses show no clear gap; {show_duration(duration_ms(start, 'gap'))} is only a start"
     return duration_code(suggestion.gap_ms), "the gap lies where pauses are rare"

@@ -59,6 +59,14 @@ def test_the_gap_parts_visits(pauses: Any, keys: int, count: int) -> None:
     assert "times as frequent" not in repr(found)
 
 
+@pytest.mark.parametrize(("tick", "unit"), [(DAY, DAY), (7 * DAY, DAY), (HOUR, HOUR), (6 * HOUR, HOUR)])
+def test_the_gap_of_days_is_of_whole_days_and_parts_the_same_visits(tick: int, unit: int) -> None:
+    """Of polls, which have a day and no clock, it was 7 d 16 h 48 min."""
+    data = stream(lambda rng, count: tick * rng.choice([1, 2, 3, 19, 23], count))
+    gap_ms = sk.suggest_gap(PLAN, data).gap_ms or 0
+    assert gap_ms % unit == 0 and 3 * tick <= gap_ms < 19 * tick
+
+
 def test_of_three_humps_each_valley_is_named() -> None:
     lengths = np.array([2 * S, 5 * MIN, DAY])
     found = sk.suggest_gap(PLAN, stream(lambda rng, count: rng.choice(lengths, count)))

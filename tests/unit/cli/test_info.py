@@ -121,8 +121,10 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
 def test_a_start_for_days_alone_is_longer_than_a_day(tmp_path: Path, capsys: Capture) -> None:
     days = pd.date_range("2006-01-02", periods=900).strftime("%Y-%m-%d")
     rows = "".join(f"{day},{n * 7919 % 31}\n" for n, day in enumerate(days))
-    command = proposed(printed(capsys, "info", write_clicks(tmp_path, f"loan_date,member_no\n{rows}")))
-    assert command[command.index("--gap") + 1].endswith("d")
+    few = "".join(f"2006-01-0{day},{day % 2}\n" for day in (1, 1, 2, 3, 3, 4))
+    for text in (rows, few):
+        command = proposed(printed(capsys, "info", write_clicks(tmp_path, f"loan_date,member_no\n{text}")))
+        assert re.fullmatch(r"\d+d", command[command.index("--gap") + 1])
 
 
 @pytest.mark.parametrize("name", ["clicks.csv", "clicks.jsonl"])
