@@ -38,6 +38,7 @@ from sessionkit.records.times import (
     typical_time,
     way_from_excel,
     without_fraction,
+    years_of_two_digits,
 )
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
@@ -88,6 +89,7 @@ class Column:
     times_ms: Longs | None = None  # of times: those that are usable, in order of the rows
     no_time: Flags | None = None  # the rows that have none of them; None if all have one
     early: Flags | None = None  # those of them whose time is before 1970
+    century: str = ""  # the remark on years of two digits that lie in the future
     moved: str = ""  # the line of pandas that moves all times behind 1970
     is_clock: bool = False  # it holds times of day
     is_rare: bool = False  # most of its values come once
@@ -336,7 +338,9 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         why = f"could be {unit} since 1970: {why}"
     times: dict[str, Any] = {"unit": unit, "format": source.format, "steps_back": back}
     times |= {"no_time": None if is_time.all() else ~is_time, "early": early}
-    times["moved"] = f"this line of pandas moves all by {years} years: {line}" if unit is None else ""
+    times["century"] = "".join(years_of_two_digits(usable, plain.name, source.format))
+    is_moved = unit is None and not times["century"]
+    times["moved"] = f"this line of pandas moves all by {years} years: {line}" if is_moved else ""
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 

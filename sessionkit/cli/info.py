@@ -125,6 +125,7 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
         f"Order by {name}: {steps}",
         f"Span: {show_time(first, clocks)} to {show_time(last, clocks)} ({about(last - first)}), in {zone}",
         *([lacks] if "without a zone" in lacks else []),
+        *([found.time.century] if found.time.century else []),
     ]
 
 

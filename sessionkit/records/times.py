@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import time
 import warnings
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -17,11 +18,12 @@ from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_arr
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
-from sessionkit.base.text import literal
+from sessionkit.base.text import literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.time_statistics import FEW
 from sessionkit.records.time_text import formats_for, is_text_type, of_text, with_day
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -36,6 +38,7 @@ _UNRESOLVED = {  # which times of a clock, and the way
     "nonexistent": ("that no clock showed, as they were set forward", _NEVER),
 }
 _LAST_S = 253_402_300_799  # of the year 9999
+_YEAR_S = 366 * 86_400
 _SAMPLE = 1_000
 
 
@@ -74,12 +77,31 @@ def to_milliseconds(
     missing = is_null(column) if column.null_count else None
     numbers = _as_int64(column, name)
     if missing is None and unit in FINER and (scaled := _scaled_in_parts(numbers, FINER[unit])) is not None:
-        return scaled, None
-    raw: Longs = numpy_array(numbers, absent=-1)
-    has_negative = len(raw) > 0 and int(raw.min()) < 0
-    _refuse_bad(raw, missing, has_negative=has_negative, source=source)
-    no_time = np.zeros(len(raw), np.bool_) if missing is None and has_negative else missing
-    return _scale(raw, unit), no_time
+        times_ms = scaled
+    else:
+        raw: Longs = numpy_array(numbers, absent=-1)
+        has_negative = len(raw) > 0 and int(raw.min()) < 0
+        _refuse_bad(raw, missing, has_negative=has_negative, source=source)
+        missing = np.zeros(len(raw), np.bool_) if missing is None and has_negative else missing
+        times_ms = _scale(raw, unit)
+    if remarks is not None:
+        remarks += years_of_two_digits(times_ms, name, source.format)
+    return times_ms, missing
+
+
+def years_of_two_digits(times_ms: Longs, name: str, form: str | None) -> list[str]:
+    """The remark that times whose years have two digits lie in the future, where many do; else none."""
+    if "%y" not in (form or ""):
+        return []
+    later, count = (int(np.count_nonzero(times_ms > ms)) for ms in ((time.time() + _YEAR_S) * 1000, -1))
+    if later <= FEW * count:
+        return []
+    zone = ", utc=True" if "%z" in str(form) else ""
+    line = f"at = pandas.to_datetime(df[{name!r}], format={literal(str(form))}, errors='coerce'{zone}); "
+    line += f"df[{name!r}] = at.where(at > pandas.Timestamp.now(at.dt.tz), at + pandas.DateOffset(years=100))"
+    what = f"Years of two digits in column {name!r} are read as 1969 to 2068, as in pandas, so that {later:,} of "
+    what += f"{plural(count, 'time')} lie more than a year after today. If 100 years earlier are meant, which Kafka "
+    return [f"{what}refuses where they are before 1970, this line of pandas puts all 100 years later: {line}"]
 
 
 def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> Longs:

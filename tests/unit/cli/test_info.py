@@ -630,6 +630,25 @@ def test_times_before_1970_are_not_told_as_missing(tmp_path: Path, capsys: Captu
     proposed(shown, tmp_path / "out")
 
 
+@pytest.mark.parametrize("form", ["%m/%d/%y", "%d.%m.%y %H:%M"])
+@pytest.mark.parametrize(("first", "years", "are_later"), [(1949, 12, 240), (1966, 12, 61), (2001, 12, 0)])
+def test_years_of_two_digits_in_the_future_are_told(
+    form: str, first: int, years: int, are_later: int, tmp_path: Path, capsys: Capture
+) -> None:
+    """Dates of 1949 were read as 2049, of a series over 1969 some stood behind all others, and nothing was said."""
+    days = pd.date_range(f"{first}-01-15", periods=240, freq=f"{years * 365 // 240}D")
+    df = pd.DataFrame({"day": days.strftime(form), "station": ["a", "b", "c"] * 80})
+    df.to_csv(file := tmp_path / "a.csv", index=False)
+    shown, options = printed(capsys, "info", file), {"timestamp": "day", "timezone": "UTC", "format": form}
+    plan = sk.group_by_key("station", **options, on_bad_time="drop").windowed_by(sk.TimeWindows(size="1d", grace="0s"))
+    said = re.findall("(Years of two digits .*: )(at = .*)", "\n".join([shown, *plan.count().run(df).remarks()]))
+    assert len(said) == (2 if are_later else 0) and len({*said}) <= 1
+    if are_later:
+        assert "'day' are read as 1969 to 2068" in said[0][0] and f"so that {are_later} of " in said[0][0]
+        exec(said[0][1], {"df": df, "pandas": pd})  # noqa: S102
+        assert [*(df["day"] - pd.DateOffset(years=100))] == [*days]
+
+
 def test_a_pace_is_no_time_of_day(tmp_path: Path, capsys: Capture) -> None:
     """Beside days of runs it said that the time of day is in Pace."""
     days = pd.date_range("2020-01-01", periods=20).strftime("%Y-%m-%d")
