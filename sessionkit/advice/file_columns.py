@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Flags, Longs, arrow_array, numpy_array
 from sessionkit.base.durations import DAY
-from sessionkit.base.text import percent, plural, way_to_number
+from sessionkit.base.text import literal, percent, plural, way_to_number
 from sessionkit.errors import SessionkitError, attempted
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
@@ -26,9 +26,11 @@ from sessionkit.records.time_text import (
     OF_A_CLOCK,
     format_for,
     formats_for,
+    formats_without_year,
     is_text_type,
     some_of,
     way_of_texts,
+    with_day,
     without_word,
 )
 from sessionkit.records.times import (
@@ -198,6 +200,11 @@ def joined_parts(table: pa.Table, clock: str | None) -> str:
     month = next((name for name, found in texts.items() if found and found <= {*calendar.month_abbr[1:]}), None)
     days = [name for name, column in columns.items() if pa.types.is_integer(column.type)]
     days = [name for name in days if {*columns[name].unique().to_pylist()} <= {*range(1, 32)}]
+    times = _texts(_decoded(table[clock]))[:1] if clock is not None else []
+    for name, found in texts.items():  # days such as "03-17"
+        if forms := formats_without_year(*(f"{day} {time}" for day in found for time in times)):
+            joined, of = with_day("at", name, clock or ""), " or ".join(map(literal, forms))
+            return f"{joined}, which format={of} reads, with the year of the data for 2024"
     if clock is None or month is None or not days:
         return ""
     joined = f"'2024 ' + df[{month!r}] + ' ' + df[{days[0]!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"

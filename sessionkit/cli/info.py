@@ -199,19 +199,19 @@ def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any
             joined = " + ".join(f"df[{each!r}].astype(str).str.zfill(6)" for each in (day.name, clock))
             return [what, f"  df['at'] = pandas.to_datetime({joined}, format='{day.format}%H%M%S')"]
         return [what, f"  {with_day('at', day.name, clock)}"]
+    content = dataclasses.replace(find(file).contents[0], **form)
+    is_bare = content.kind == "CSV" and not content.header
+    names = is_bare and f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
+    read = f", after df = pandas.read_csv({literal(file)}, {names})" if is_bare else ""
     if found.time is None and (line := joined_parts(table, clock)):
-        return ["The parts of the times are in several columns: join them first, in pandas:", f"  {line}"]
+        return [f"The parts of the times are in several columns: join them first, in pandas{read}:", f"  {line}"]
     if found.time is not None and found.key is not None:
         return []
-    content = dataclasses.replace(find(file).contents[0], **form)
     if way := way_of_a_log(content):
         return [f"To go on, {way}."]
     if found.time is None:
         for each in found.columns:
             if f"df[{each.name!r}] = " in each.why and "number of it" not in each.why:
-                is_bare = content.kind == "CSV" and not content.header
-                names = is_bare and f"sep={literal(separator_of(content))}, names={json.dumps(names_of(content))}"
-                read = f", after df = pandas.read_csv({literal(file)}, {names})" if is_bare else ""
                 return [f"To go on, make times of {shorten(each.name)} with the line of pandas beside it{read}."]
             if "json_normalize" in each.why:
                 return [f"To go on, take {each.why}."]

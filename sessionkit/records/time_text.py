@@ -73,6 +73,7 @@ OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
+_NUMBERS_WITHOUT_YEAR = re.compile(r"\s*\[?(\d\d?)([-./])(\d\d?) +\d\d?:\d\d(:\d\d)?(?:([.,])\d+)?\]?\s*")
 
 
 def is_text_type(kind: pa.DataType) -> bool:
@@ -257,6 +258,8 @@ def format_for(*texts: str) -> str:
     """The formats that texts may have which are times, but not in one way only; "" if the first looks like none."""
     if formats := formats_for(*texts):
         return "format=" + " or ".join(map(literal, formats))
+    if formats := formats_without_year(*texts):
+        return f"format={' or '.join(map(literal, formats))}, {FORMAT_WITHOUT_YEAR.partition(', ')[2]}"
     return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(texts[0]) else ""
 
 
@@ -304,6 +307,18 @@ def formats_for(first: str, *others: str) -> list[str]:
     clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""
     orders, rest = _orders(first), [each for text in others if (each := _orders(text))]
     return [order + clock for order in [each for each in orders if all(each in of for of in rest)] or orders]
+
+
+def formats_without_year(*texts: str) -> list[str]:
+    """The formats of times such as "10.30 16:49:06", with a year in front, in any order that the texts allow."""
+    found = [each.groups() for text in texts if (each := _NUMBERS_WITHOUT_YEAR.fullmatch(text))]
+    if 2 * len(found) <= len(texts):
+        return []
+    _, mark, _, seconds, point = found[0]
+    clock = f"%H:%M{'' if seconds is None else ':%S'}{'' if point is None else f'{point}%f'}"
+    orders = {"m d": [(each[0], each[2]) for each in found], "d m": [(each[2], each[0]) for each in found]}
+    fits = [order for order, days in orders.items() if all(0 < int(m) < 13 and 0 < int(d) < 32 for m, d in days)]
+    return [f"2024 %{order.replace(' ', f'{mark}%')} {clock}" for order in fits]
 
 
 def _orders(text: str) -> list[str]:

@@ -25,7 +25,7 @@ _SEPARATORS = (",", "\t", ";", "|")
 PARTED_BY = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "the character |", " ": "spaces"}
 _LOG = re.compile(
     r"\[?(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)\]? +(?=[^\s,;])"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d\d[-./]\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)\]? +(?=[^\s,;])"
 )
 # A line of a chat, as its app exports it: the time, and who wrote what.
 _CHAT = (

@@ -349,7 +349,14 @@ def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("begin", "end"), [("2025-06-24 14:36:2{}", 19), ("2025-06-24T14:36:2{},123", 23), ("[2025-06-24 14:36:2{}]", 20)]
+    ("begin", "end"),
+    [
+        ("2025-06-24 14:36:2{}", 19),
+        ("2025-06-24T14:36:2{},123", 23),
+        ("[2025-06-24 14:36:2{}]", 20),
+        ("[10.30 16:49:0{}]", 15),
+        ("03-17 16:13:3{}.811", 18),
+    ],
 )
 @pytest.mark.parametrize("rests", [["INFO web started", "WARN db is slow"], ["up all of it", "conf libc6:amd64 2.35"],
                                    ["INFO a, b", "WARN c, d, e"]])  # fmt: skip
@@ -647,6 +654,28 @@ def test_years_of_two_digits_in_the_future_are_told(
         assert "'day' are read as 1969 to 2068" in said[0][0] and f"so that {are_later} of " in said[0][0]
         exec(said[0][1], {"df": df, "pandas": pd})  # noqa: S102
         assert [*(df["day"] - pd.DateOffset(years=100))] == [*days]
+
+
+@pytest.mark.parametrize("form", ["%m-%d", "%d/%m"])
+@pytest.mark.parametrize("names", ["Date,Time,Pid\n", ""])
+def test_days_without_a_year_beside_times_of_day_are_joined(
+    form: str, names: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """Of the log of a phone it said that no column holds times."""
+    days = pd.date_range("2015-03-17 16:13:38.811", periods=40, freq="7h")
+    texts = days.strftime(f"{form},%H:%M:%S.%f").str[:-3]
+    rows = "".join(f"{text},17{n % 3}\n" for n, text in enumerate(texts))
+    (file := tmp_path / "a.csv").write_text(names + rows)
+    shown = printed(capsys, "info", file)
+    found = re.search('(df\\[.at.\\] = .*), which format="(.*)" reads, with the year of the data for 2024', shown)
+    assert found is not None
+    bare = re.search(r"in pandas, after df = (.*):", shown)
+    assert (bare is None) == (names != "")
+    df = eval(bare[1], {"pandas": pd}) if bare else pd.read_csv(file)  # noqa: S307
+    exec(found[1], {"df": df})  # noqa: S102
+    options = {"format": found[2].replace("2024", "2015"), "timezone": "UTC"}
+    kept = sk.sessionize(df, by=df.columns[2], at="at", gap="1s", **options)
+    assert [*kept["session_start"].dt.tz_localize(None)] == [*days]
 
 
 def test_a_pace_is_no_time_of_day(tmp_path: Path, capsys: Capture) -> None:
