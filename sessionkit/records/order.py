@@ -323,11 +323,13 @@ def _histories(stream: _Stream) -> list[int]:
         return []
     of_block, times, keys = block[late], stream.times[late], stream.keys[late]
     first = np.flatnonzero(np.diff(of_block, prepend=-1))
-    span = np.maximum.reduceat(times, first) - np.minimum.reduceat(times, first)
+    low, high, ordered = np.minimum.reduceat(times, first), np.maximum.reduceat(times, first), np.sort(stream.times)
+    span, size = high - low, np.diff(first, append=len(times))
+    is_alone = 10 * (np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low)) <= 11 * size  # as a year
     several = np.maximum.reduceat(keys, first) != np.minimum.reduceat(keys, first)  # one key: it was offline
-    is_long = (span >= int(np.ptp(stream.times)) // 4) | (10 * stream.late_count >= 3 * len(late))
+    is_long = (span >= np.ptp(stream.times) / np.where(is_alone, 20, 4)) | (10 * stream.late_count >= 3 * len(late))
     is_history = is_long & (several | (len(stream.batch.keys) == 1) | (2 * stream.late_count > len(late)))
-    if 2 * np.diff(first, append=len(times))[is_history].sum() < stream.late_count:
+    if 2 * size[is_history].sum() < stream.late_count:
         return []
     return np.flatnonzero(late)[first][is_history].tolist()
 

@@ -168,6 +168,30 @@ def test_of_a_record_ahead_among_late_ones_it_is_said_that_there_are_others() ->
     assert "were dropped, many because record 2000 (key " in said and "(UTC). Leave it out" in said
 
 
+@pytest.mark.parametrize(
+    "years", [(2018, 2019, 2017, 2020), (*range(2010, 2020), 2009), (2010, *range(2012, 2020), 2011)]
+)
+def test_a_year_in_another_place_is_told(years: tuple[int, ...]) -> None:
+    """Files of a year each, one behind the other: a tenth or a quarter was dropped, and no cause was named."""
+    rng = np.random.default_rng(1)
+    at = [np.datetime64(f"{year}-01-01", "s") + np.sort(rng.integers(0, 365 * 86_400, 400)) for year in years]
+    user = rng.integers(0, 40, 400 * len(years)).astype(str)
+    run = plan_of_shape(timezone="UTC").run(pd.DataFrame({"user": user, "at": np.concatenate(at)}))
+    (said,) = run.remarks()
+    assert len(run.dropped()) == 400 and f"400 of {400 * len(years):,} records came too late" in said
+    assert "histories stand one behind the other: the rows go back in time once, first by " in said
+
+
+def test_half_of_the_devices_that_were_offline_for_a_day_are_late() -> None:
+    rng = np.random.default_rng(1)
+    user, at = rng.integers(0, 40, 2_000), np.sort(rng.integers(0, 10 * 86_400, 2_000))
+    arrival = np.where((user < 20) & (at // 86_400 == 2), 6 * 86_400, at)
+    sent = np.argsort(arrival, kind="stable")
+    plan = plan_of_shape(timezone="UTC", unit="s")
+    run = plan.run(pd.DataFrame({"user": user[sent].astype(str), "at": at[sent] + 1_700_000_000}))
+    assert len(run.dropped()) > 50 and run.remarks() == []
+
+
 def test_few_drops_and_short_histories_need_no_cause() -> None:
     first = SHAPES["newest_first"]().head(9)
     assert plan_of_shape().run(first).remarks() == []
