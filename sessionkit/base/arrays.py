@@ -135,6 +135,12 @@ def of_type(column: Any, kind: pa.DataType) -> Any:
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 
 
+def _like(column: npt.NDArray[Any], other: Column) -> Any:
+    """The other column as one of Python objects if `column` is: NumPy makes floats of Arrow's integers with nulls."""
+    is_alike = column.dtype != object or isinstance(other, np.ndarray)
+    return other if is_alike else np.fromiter(other.to_pylist(), object, len(other))
+
+
 def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
     """These rows of each column."""
     return {name: c[rows] if isinstance(c, np.ndarray) else c.take(arrow_array(rows)) for name, c in columns.items()}
@@ -143,7 +149,7 @@ def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> 
 def joined(first: Mapping[str, Column], *others: Mapping[str, Column]) -> dict[str, Column]:
     """The columns of the first table, each followed by the rows that it has in the others."""
     return {
-        name: np.concatenate([column, *(each[name] for each in others)])
+        name: np.concatenate([column, *(_like(column, each[name]) for each in others)])
         if isinstance(column, np.ndarray)
         else pa.concat_arrays([column, *(of_type(each[name], column.type) for each in others)])
         for name, column in first.items()

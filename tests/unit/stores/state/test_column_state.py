@@ -124,3 +124,16 @@ def test_columns_of_arrow_and_of_python_are_joined() -> None:
     assert held is not None
     assert held.aggregates["n"].to_pylist() == [1, 1]
     assert list(held.aggregates["own"]) == [{"a"}, {"b"}]
+
+
+@pytest.mark.parametrize("kept", [pa.array([[1, None], None]), pa.array([2**62 + 1, None]), pa.array([[1, 2], [3, 4]])])
+def test_python_objects_and_columns_of_arrow_keep_their_values_beside_each_other(kept: pa.Array) -> None:
+    """As in a store whose windows somebody looked at between two runs: NumPy alone makes floats of some."""
+    first, second = sessions(A5)._replace(aggregates={"n": np.array([None], object)}), sessions(B9, C5)
+    state = ColumnState()
+    state.fill(first, {0: Snapshot(7, 8, 9)})
+    loaded = state.load(keys("x"), {0: -1}, ("n",))
+    state.commit(loaded, second._replace(aggregates={"n": kept}), {0: Snapshot(10, 11, 12)})
+    (values,) = state.load_all(keys(), {0: 0, 3: 0}, ("n",)).aggregates.values()
+    assert values.tolist() == [None, *kept.to_pylist()]  # type: ignore[union-attr]
+    assert {type(each) for each in values} <= {int, list, type(None)}
