@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -18,7 +21,7 @@ from sessionkit.engine.commit import commit
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
+from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from sessionkit.exports.request import KeyType, TimestampIn
     from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, TimeUnit
     from sessionkit.spark.batch_run import SparkRun, StreamRun
+    from sessionkit.steps.write import WriteJob
+    from sessionkit.steps.written import Written
 
     class _More(TypedDict, total=False):  # of `Plan.run`, but `frame`
         store: PlanStore | None
@@ -214,6 +219,95 @@ class Plan:
             return self._run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
         retention_ms = self._complete_windows.retention_ms(retention)
         return self._run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
+
+    @called_as('plan.write(data, table="sessions")')
+    def write(
+        self,
+        data: Any,
+        *,
+        table: str | Path | None = None,
+        changelog: str | Path | None = None,
+        dropped: str | Path | None = None,
+        records: str | Path | None = None,
+        store: PlanStore | None = None,
+        overwrite: bool = False,
+    ) -> Written:
+        """Runs the plan over data of any length, in steps of bounded memory, and writes the results as Parquet.
+
+        Each result goes to a folder of its own, which takes its place in one rename once all of it is written. Of files
+        how far it came is noted every 50 million records beside the first folder, and the same call goes on from there,
+        but where functions of Python aggregate, which cannot be compared.
+
+        The types of columns of text files are those of their first rows, so types= is of use there. JSON arrays and
+        logs parted by spaces are read at once.
+
+        Args:
+            data: as in `run`, but of Spark. Files, datasets and readers of Arrow are read piece by piece.
+            table: `run.table()`, within a partition in the order in which windows closed; those that are open come
+                last.
+            changelog: `run.changelog()`.
+            dropped: `run.dropped(missing_grace=False)`.
+            records: `run.trace.records()`.
+            store: keeps the state for the next run; committed once, after the folders are in their places. Its windows
+                that no record could meet or close are not in the table.
+            overwrite: replaces a folder that holds what `write` wrote and nothing else.
+        Returns:
+            A `Written`: the folders, what is in them, and what was counted.
+        Raises:
+            InvalidArgument: no folder is named, or there is something in its place.
+            NotBuilt: the plan sorts its records, suppresses results, or goes by what lies between records.
+            WriteFailed: the disk is full or read-only; nothing is in its place then.
+            InvalidData, UnsupportedData, MissingColumn: as `run`; also a text file whose later rows are of another type
+                than its first, or functions whose results have several types.
+        Example:
+            >>> plan.write(monday, table="sessions", changelog="changes").rows
+            {'table': 2, 'changelog': 4}
+        """
+        from sessionkit.steps.write import TARGETS, write
+
+        named = {"table": table, "changelog": changelog, "dropped": dropped, "records": records}
+        paths = {name: Path(os.path.expanduser(path)) for name in TARGETS if (path := named[name]) is not None}
+        return write(self._write_job(data, paths, store, overwrite=overwrite))
+
+    def _write_job(self, data: Any, paths: dict[str, Path], store: PlanStore | None, *, overwrite: bool) -> WriteJob:
+        from sessionkit.records.inputs.pieces import open_pieces
+        from sessionkit.steps.write import WriteJob, check_source
+
+        self._check_run(store, None, None)
+        if is_spark_frame(data):
+            want = "plan.run(df).table().write.parquet(…), as Spark's own tasks write"
+            raise InvalidArgument(problem("write takes local records", "a Spark DataFrame", want))
+        if not paths:
+            raise InvalidArgument(problem("write needs a folder for its results", "none", 'such as table="sessions"'))
+        if self._suppression is not None:
+            want = 'plan.suppress(None), with .emit("on_window_close") for final results alone; or plan.run'
+            raise NotBuilt(problem("results that wait are not written in steps", self._suppression.code(), want))
+        check_source(self.source)
+        windows, source = self._complete_windows, dataclasses.replace(self.source, label=None)
+        columns = list(dict.fromkeys([*source.columns(), *self._value_columns()]))
+        pieces = open_pieces(data, columns, source)
+        empty = self._run_batch(batch_of(pieces.head, source, self._value_columns(), "arrow"))
+        views: dict[str, Callable[[], pa.Table]] = {
+            "table": empty.table,
+            "changelog": empty.changelog,
+            "dropped": partial(empty.dropped, missing_grace=False),
+            "records": empty.trace.records,
+        }
+        return WriteJob(
+            plan=repr(self),
+            source=source,
+            windows=windows,
+            aggregations=dict(self._aggregations),
+            value_columns=self._value_columns(),
+            strategy=self._strategy,
+            retention_ms=windows.retention_ms(None),
+            pieces=pieces,
+            schemas={name: views[name]().schema for name in paths},
+            paths=paths,
+            store=store,
+            bound=self._bound(),
+            overwrite=overwrite,
+        )
 
     @called_as("plan.stream(df)")
     def stream(self, df: SparkFrame, *, retention: Duration | None = None) -> StreamRun:

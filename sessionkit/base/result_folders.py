@@ -65,7 +65,7 @@ class Results:
         alone: bool = False,
     ) -> None:
         self.folder, self._names, self._manifest = folder, tuple(names), manifest
-        self._owner, self._wrote, self._alone = owner, wrote, alone
+        self._owner, self.wrote, self._alone = owner, wrote, alone
         self._aside = folder / f".sessionkit-{uuid4().hex}"
         self._lock: int | None = None
         self._known: dict[tuple[int, int, int], File] = {}
@@ -87,9 +87,9 @@ class Results:
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._sweep()
+            self.sweep()
             self._aside.mkdir()
-            self._lock = _locked(self._aside)
+            self._lock = locked(self._aside)
             (self._aside / "new").mkdir()
             (self._aside / "former").mkdir()
         except OSError as error:
@@ -234,17 +234,17 @@ class Results:
             return "", "", []
 
     def _write_manifest(self, files: Sequence[File], below: Path) -> None:
-        body: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self._wrote, "files": sorted({*files})}
+        body: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self.wrote, "files": sorted({*files})}
         draft = self._aside / "manifest"
         draft.write_text(json.dumps(body, indent=1), encoding="utf-8")
         os.replace(draft, below / self._manifest)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Removes what killed processes left aside: it was never moved to its place, or was ours and replaced."""
         for path in self.folder.iterdir():
             if _ASIDE.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
                 with contextlib.suppress(OSError):
-                    lock = _locked(path)
+                    lock = locked(path)
                     if lock is not None:
                         shutil.rmtree(path, ignore_errors=True)
                         os.close(lock)
@@ -321,7 +321,7 @@ def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:
         yield from _leaves(each, f"{name}/{each.name}")
 
 
-def _locked(folder: Path) -> int | None:
+def locked(folder: Path) -> int | None:
     """A lock on the folder for as long as this process lives; None where the system has no such locks."""
     try:
         import fcntl

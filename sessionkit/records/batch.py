@@ -28,7 +28,7 @@ from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
-from sessionkit.records.row_names import rows_moved
+from sessionkit.records.row_names import lacking_remarks, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_arrivals, to_milliseconds
@@ -314,12 +314,7 @@ def _lacking(rejected: Bytes | None, causes: Mapping[int, tuple[str, Iterable[st
     if rejected is None:
         return []
     counts = {code: int(np.count_nonzero(rejected == code)) for code in causes}
-    return [
-        f"{counts[code]:,} of {plural(len(rejected), 'record')} {'has' if counts[code] == 1 else 'have'} no {what} "
-        f"({', '.join(shorten(repr(name)) for name in names)}) and {'is' if counts[code] == 1 else 'are'} in no window."
-        for code, (what, names) in causes.items()
-        if counts[code]
-    ]
+    return lacking_remarks(counts, len(rejected), causes)
 
 
 def _idle_rule(table: pa.Table, source: Source) -> IdleRule | None:

@@ -1,8 +1,8 @@
-"""The name of a row in errors: its number, unless only a part of the records is at hand, or they were sorted."""
+"""Words on rows: their names in errors, which are numbers unless only a part of them is at hand; what some lack."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.arrays import Flags, Rows
+from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.source import Source
 
@@ -58,3 +59,15 @@ def rows_by_place(table: pa.Table, source: Source, offset: str | None) -> Iterat
 
     with rows_named(name):
         yield
+
+
+def lacking_remarks(
+    counts: Mapping[int, int], records: int, causes: Mapping[int, tuple[str, Iterable[str]]]
+) -> list[str]:
+    """A sentence on each cause for which some records are rejected: what they lack, in which columns, and how many."""
+    return [
+        f"{counts[code]:,} of {plural(records, 'record')} {'has' if counts[code] == 1 else 'have'} no {what} "
+        f"({', '.join(shorten(repr(name)) for name in names)}) and {'is' if counts[code] == 1 else 'are'} in no window."
+        for code, (what, names) in causes.items()
+        if counts.get(code)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,38 +22,38 @@ from sessionkit.windows.contract import WindowKind
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
-def fit(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """The columns as a table of exactly this schema; refuses results that are not of the declared type."""
-    return pa.Table.from_arrays([_column(columns[field.name], field) for field in schema], schema=schema)
-
-
-def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
-    """The one Arrow type that holds all these results of a Python function; UnsupportedData if none is known."""
-    several = f"the results of {name!r} have no single type"
-    with errors_as(UnsupportedData, several, _declare(name), _NOT_ARROW):
-        kind = pa.array(list(values)).type
-    if pa.types.is_null(kind):
-        got = "no result that is not None"
-        raise UnsupportedData(problem(f"the type of {name!r} cannot be determined", got, _declare(name)))
-    misfit = next((value for value in values if not _holds(kind, value)), None)
-    if misfit is not None:
-        raise UnsupportedData(problem(several, shorten(misfit), _declare(name)))
-    return kind
-
-
 def _declare(name: str) -> str:
     return f'declare it: .with_types({name}="string"), with any type of Spark\'s, such as "struct<a: bigint>"'
 
 
-def _column(column: Any, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+def fit(columns: Mapping[str, Any], schema: pa.Schema, want: Callable[[str], str] = _declare) -> pa.Table:
+    """The columns as a table of exactly this schema; refuses results that are not of its type, with what is wanted."""
+    return pa.Table.from_arrays([_column(columns[field.name], field, want) for field in schema], schema=schema)
+
+
+def type_of(name: str, values: Sequence[Any], want: Callable[[str], str] = _declare) -> pa.DataType:
+    """The one Arrow type that holds all these results of a Python function; UnsupportedData if none is known."""
+    several = f"the results of {name!r} have no single type"
+    with errors_as(UnsupportedData, several, want(name), _NOT_ARROW):
+        kind = pa.array(list(values)).type
+    if pa.types.is_null(kind):
+        got = "no result that is not None"
+        raise UnsupportedData(problem(f"the type of {name!r} cannot be determined", got, want(name)))
+    misfit = next((value for value in values if not _holds(kind, value)), None)
+    if misfit is not None:
+        raise UnsupportedData(problem(several, shorten(misfit), want(name)))
+    return kind
+
+
+def _column(column: Any, field: pa.Field, want: Callable[[str], str]) -> pa.Array | pa.ChunkedArray:
     if isinstance(column, np.ndarray) and column.dtype == object:
-        return _objects(column.tolist(), field)
+        return _objects(column.tolist(), field, want)
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         column = pa.array(column)
     return of_type(column, field.type)
 
 
-def _objects(values: list[Any], field: pa.Field) -> pa.Array:
+def _objects(values: list[Any], field: pa.Field, want: Callable[[str], str]) -> pa.Array:
     misfit = next((value for value in values if not _holds(field.type, value)), None)
     try:
         if misfit is None:
@@ -61,8 +61,7 @@ def _objects(values: list[Any], field: pa.Field) -> pa.Array:
         got = f"{shorten(misfit)!r}"
     except _NOT_ARROW as error:
         got = shorten(error, 120)
-    want = _declare(field.name)
-    raise UnsupportedData(problem(f"a result of {field.name!r} does not fit into {field.type}", got, want))
+    raise UnsupportedData(problem(f"a result of {field.name!r} does not fit into {field.type}", got, want(field.name)))
 
 
 def _holds(kind: pa.DataType, value: Any) -> bool:

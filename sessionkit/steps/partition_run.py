@@ -1,4 +1,4 @@
-"""Runs a plan over one partition after another, a step at a time: what a task does with a stream of Arrow batches.
+"""Runs a plan a step at a time: over records of all partitions, or in a task over one partition after another.
 
 State goes from step to step as a store carries it from run to run, so where the steps are cut does not matter.
 """
@@ -13,15 +13,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.arrays import Rows
 from sessionkit.engine.commit import alive, commit, findable
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import BrokenTrace, problem
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.loops import first_not_rising
 from sessionkit.records.places import FROM_A_SOURCE, not_after
 from sessionkit.steps.job import Job, fit
 from sessionkit.steps.views import VIEWS
+from sessionkit.stores.contract import no_columns
 from sessionkit.stores.state.column_state import ColumnState
+from sessionkit.windows.contract import WindowKind
 
 STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the task's memory larger
 BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
@@ -68,6 +73,53 @@ def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iter
         yield number, pa.Table.from_batches(pieces)
 
 
+class Steps:
+    """Runs a plan over records, step after step; a step has records of any partitions, as they come.
+
+    Args:
+        state: what earlier records left behind; none if it is not given.
+    """
+
+    def __init__(
+        self,
+        windows: WindowKind,
+        aggregations: Mapping[str, Aggregation],
+        retention_ms: int,
+        state: ColumnState | None = None,
+        *,
+        keep_trace: bool,
+    ) -> None:
+        self.state = ColumnState(windows.holds) if state is None else state
+        self._windows, self._retention_ms = windows, retention_ms
+        self._how: Any = {"retention_ms": retention_ms, "keep_trace": keep_trace}
+        self._aggregations = aggregations
+
+    def take(self, batch: RecordBatch) -> tuple[Outcome, Rows]:
+        """The outcome of the next records, and the windows that no later one can find."""
+        if batch.given_offset is not None:
+            last = np.array([self.state.snapshot(number).position for number in batch.partitions.tolist()], np.int64)
+            row, before = first_not_rising(batch.partition, batch.given_offset, last)
+            if row >= 0:
+                number, offset = int(batch.partitions[batch.partition[row]]), int(batch.given_offset[row])
+                raise not_after(number, offset, int(before), want=FROM_A_SOURCE)
+        outcome = run_kernel(self._windows, self._aggregations, batch, store=self.state, **self._how)
+        commit(outcome, self.state, self._windows, self._retention_ms)
+        return outcome, np.flatnonzero(alive(outcome) & ~findable(outcome, self._windows, self._retention_ms))
+
+    def finish(self, batch: RecordBatch) -> tuple[Outcome, Rows]:
+        """The end of all partitions: the outcome of no more records, and the windows that are left.
+
+        Those that were in the state before, and that no step looked at, are left out. `batch` has such records.
+        """
+        state, numbers = self.state, np.array(self.state.read_partitions, np.int64)
+        held = state.touched()
+        none = no_columns(self._windows.holds, batch.keys.type, self._aggregations)
+        everything: Any = SimpleNamespace(snapshot=state.snapshot, load=lambda *_: none if held is None else held)
+        nothing = batch.slice(0, 0).replace(keys=batch.keys[:0], partitions=numbers)
+        outcome = run_kernel(self._windows, self._aggregations, nothing, store=everything, **self._how)
+        return outcome, np.flatnonzero(alive(outcome))
+
+
 class PartitionRun:
     """One partition of the task: its state, and the view that is made of it.
 
@@ -77,8 +129,9 @@ class PartitionRun:
 
     def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
         self.number = number
-        self._state = ColumnState(job.holds) if state is None else state
         self._job, self.view = job, VIEWS[job.view](job)
+        named = dict(job.aggregations) if self.view.needs_values else {}
+        self._steps = Steps(job.windows, named, job.retention_ms, state, keep_trace=self.view.needs_trace)
         self._last: RecordBatch | None = None
 
     def step(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -86,28 +139,13 @@ class PartitionRun:
 
     def take(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:
         """Takes the next records in, which were read already."""
-        job = self._job
-        before, first = self._state.snapshot(self.number).position, int(batch.offset[0])
-        if first <= before:
-            raise not_after(self.number, first, before, want=FROM_A_SOURCE)
-        outcome = self._run(batch, self._state)
-        commit(outcome, self._state, job.windows, job.retention_ms)
-        left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.windows, job.retention_ms))
         self._last = batch
-        yield from self._out(self.view.step(outcome, left))
+        yield from self._out(self.view.step(*self._steps.take(batch)))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The end of the partition: what is still in the state goes out as it stands."""
         assert self._last is not None
-        state = self._state
-        everything = SimpleNamespace(snapshot=state.snapshot, load=state.load_all, commit=state.commit)
-        outcome = self._run(self._last.slice(0, 0).replace(keys=self._last.keys[:0]), everything)
-        yield from self._out(self.view.finish(outcome, np.flatnonzero(alive(outcome))))
-
-    def _run(self, batch: RecordBatch, state: Any) -> Outcome:
-        job, keep = self._job, self.view.needs_trace
-        named = dict(job.aggregations) if self.view.needs_values else {}
-        return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
+        yield from self._out(self.view.finish(*self._steps.finish(self._last)))
 
     def _out(self, columns: Mapping[str, Any] | None) -> Iterator[pa.RecordBatch]:
         if columns is not None:

@@ -41,7 +41,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (sk.Run, "run"), (Explanation, "explanation"), (Steps, "steps"), (Lineage, "lineage"),
         (Emissions, "emissions"),
         (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (Clock, "clock"),
-        (PartitionTimes, "times"), (Comparison, "comparison"),
+        (PartitionTimes, "times"), (Comparison, "comparison"), (sk.Written, "written"),
     ],
     "Deployments and audits": [
         (sk.Deployment, "deployment"),

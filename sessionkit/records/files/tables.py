@@ -133,12 +133,18 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
 
 
 def _read_one(content: Content, wanted: Wanted) -> pa.Table:
-    columns, kinds = wanted.columns, wanted.kinds
-    folders = dict(content.folders)
+    columns, folders = wanted.columns, dict(content.folders)
     inside = None if columns is None else [name for name in columns if name not in folders]
     with readable(content.name):
         table = _read_content(content, wanted._replace(columns=inside))
-        table = table if inside is None else _with_fields(table, inside, kinds if content.kind in _UNTYPED else {})
+        return with_folders(table, content, wanted)
+
+
+def with_folders(table: pa.Table, content: Content, wanted: Wanted) -> pa.Table:
+    """What was read of a file as the wanted columns: fields of its columns, and what its folders are called."""
+    columns, kinds, folders = wanted.columns, wanted.kinds, dict(content.folders)
+    inside = None if columns is None else [name for name in columns if name not in folders]
+    table = table if inside is None else _with_fields(table, inside, kinds if content.kind in _UNTYPED else {})
     for name, value in folders.items():
         if name not in table.column_names and (columns is None or name in columns):
             table = table.append_column(name, _folder_column(name, value, len(table), kinds))
@@ -160,7 +166,7 @@ def _with_fields(table: pa.Table, columns: list[str], kinds: Kinds) -> pa.Table:
 def _read_content(content: Content, wanted: Wanted) -> pa.Table:
     columns, keys, kinds, milliseconds = wanted
     if content.kind == "Parquet":
-        chosen = _check(content, parquet_names(content.seekable()), columns)
+        chosen = check_columns_of(content, parquet_names(content.seekable()), columns)
         try:
             return parquet_table(content.seekable(), chosen, keys, milliseconds)
         except KeyError:  # what is nested has no dictionary
@@ -168,10 +174,10 @@ def _read_content(content: Content, wanted: Wanted) -> pa.Table:
     if content.kind == "Arrow":
         return _read_arrow(content, columns)
     if content.kind == "CSV":
-        chosen = _check(content, names_of(content), columns)
+        chosen = check_columns_of(content, names_of(content), columns)
         return read_csv(content, None if columns is None else chosen, keys, kinds)
     table = read_json(content, None if columns is None else [n for name in columns for n in beginnings(name)], kinds)
-    table = table.select(_check(content, table.column_names, columns))
+    table = table.select(check_columns_of(content, table.column_names, columns))
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -179,7 +185,7 @@ def _read_content(content: Content, wanted: Wanted) -> pa.Table:
     return table
 
 
-def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+def check_columns_of(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     """The columns to read from a file for the wanted ones; refuses a column that is not there."""
     shown = shorten(content.name)
     chosen = list(names) if columns is None else columns_for(names, columns)
@@ -277,7 +283,7 @@ def _read_arrow(content: Content, columns: Sequence[str] | None) -> pa.Table:
     buffer = content.whole()
     open_ipc = ipc.open_file if bytes(buffer[:6]) == b"ARROW1" else ipc.open_stream
     names = open_ipc(buffer).schema.names
-    chosen = _check(content, names, columns)
+    chosen = check_columns_of(content, names, columns)
     options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in chosen])
     table = open_ipc(buffer, options=options).read_all()
     table.validate(full=True)

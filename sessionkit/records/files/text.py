@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -258,6 +259,47 @@ def _read(
         if field.name not in kinds and pa.types.is_binary(field.type):
             raise not_utf8(content, f"column {shorten(field.name)!r}")
     return table
+
+
+def csv_batches(
+    content: Content,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    kinds: Kinds,
+    check: Callable[[Sequence[str], Sequence[str]], list[str]],
+) -> Iterator[pa.Table]:
+    """What `read_csv` gives, a block after another; all columns are of the types in `kinds`."""
+    from pyarrow import csv
+
+    _check_comments(content)
+    separator, names = separator_of(content), names_of(content)
+    content, columns = _quotes_doubled(content, separator), check(names, columns)
+    how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    above = len(_said_first(content))
+    lines = csv.ReadOptions(
+        block_size=BLOCK_BYTES[1], column_names=None if content.header else names, skip_rows=above, use_threads=True
+    )
+
+    def batches(**options: object) -> Iterator[pa.RecordBatch]:
+        with content.stream() as stream:
+            yield from csv.open_csv(stream, lines, how, csv.ConvertOptions(column_types=kinds, **options))
+
+    texts = [name for name in keys if name in columns and pa.types.is_string(kinds[name])]
+    quoted = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+    told: Iterator[pa.RecordBatch] | None = None  # the same blocks, with the empty texts in quotes told apart
+    try:
+        for number, batch in enumerate(batches(include_columns=columns)):
+            table = pa.Table.from_batches([batch])
+            blank = [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]
+            if blank and told is None:
+                told = islice(batches(include_columns=texts, **quoted), number, None)
+            told_here = None if told is None else next(told)
+            for name in blank:
+                assert told_here is not None
+                table = table.set_column(table.column_names.index(name), name, pa.chunked_array([told_here[name]]))
+            yield table
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _refusal(content, error) from error
 
 
 def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:

@@ -66,7 +66,7 @@ def _perhaps(data: Any, wanted: list[str]) -> str:
     from sessionkit.records.files.tables import first_rows
 
     with suppress(SessionkitError, TypeError):  # it has no rows that could be looked at
-        if _is_path(data):
+        if is_path(data):
             return perhaps(first_rows(data), wanted)
         data = frame_of_rows(data) if isinstance(data, list | tuple) else data
         return perhaps(_arrow_table(data.head(100) if hasattr(data, "head") else data), wanted)
@@ -74,29 +74,33 @@ def _perhaps(data: Any, wanted: list[str]) -> str:
 
 
 def _opened(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
-    if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
+    if is_path(data) or (isinstance(data, list | tuple) and data and all(map(is_path, data))):
         return _from_files(data, wanted, source, milliseconds)
-    if hasattr(data, "__arrow_c_stream__") and (_library(data) not in ("pandas", "polars") or hasattr(data, "columns")):
+    if hasattr(data, "__arrow_c_stream__") and (
+        library_of(data) not in ("pandas", "polars") or hasattr(data, "columns")
+    ):
         return _from_frame(data, wanted, source)
     if isinstance(data, list | tuple):
         return _from_frame(frame_of_rows(data), wanted, source)
     if isinstance(data, Mapping):
         return _from_frame(frame_of_columns(data), wanted, source)
-    if _is(data, "pyarrow.dataset", "Dataset") or _is(data, "pyarrow.parquet", "ParquetFile"):
+    if is_arrow(data, "pyarrow.dataset", "Dataset") or is_arrow(data, "pyarrow.parquet", "ParquetFile"):
         table = scanned(data, wanted)
         return Opened(table=with_fields(table, wanted), frame="arrow", original=table)
-    if _library(data) == "polars" and hasattr(data, "collect"):
+    if library_of(data) == "polars" and hasattr(data, "collect"):
         return _from_polars(collected(data, wanted), wanted)
     if hasattr(data, "read") and not isinstance(data, io.TextIOBase):
         return _from_files(_in_buffer(data), wanted, source, ())
     raise UnsupportedData(problem("these are not records", type(data).__name__, _call_for(data) or _TAKEN))
 
 
-def _is_path(data: Any) -> bool:
+def is_path(data: Any) -> bool:
+    """True for what names a file or several."""
     return isinstance(data, str | os.PathLike)
 
 
-def _library(data: Any) -> str:
+def library_of(data: Any) -> str:
+    """The name of the library whose object this is."""
     return type(data).__module__.partition(".")[0]
 
 
@@ -108,13 +112,13 @@ def _call_for(data: Any) -> str:
         return 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
     if isinstance(data, Iterator):
         return "list(rows), if these are dicts"
-    if _library(data) == "numpy":
+    if library_of(data) == "numpy":
         return "pandas.DataFrame(array, columns=[…])"
     return "data.to_frame()" if hasattr(data, "to_frame") else ""
 
 
 def _from_frame(data: Any, wanted: list[str] | None, source: Source) -> Opened:
-    if _library(data) == "pandas":
+    if library_of(data) == "pandas":
         objects: dict[str, list[Any]] = {}
         levels = [name for name in data.index.names if name is not None and name not in data.columns]
         is_bare = hasattr(data.index, "tz") and data.index.name is None
@@ -123,7 +127,7 @@ def _from_frame(data: Any, wanted: list[str] | None, source: Source) -> Opened:
         chosen = list(data.columns) if wanted is None else wanted
         table = pa.table({name: _pandas_column(data, name, source, objects) for name in chosen})
         return Opened(table=table, frame="pandas", original=data, objects=objects)
-    if _library(data) == "polars":
+    if library_of(data) == "polars":
         return _from_polars(data, wanted)
     table = _arrow_table(data)
     chosen = table.select(_checked(table.column_names, wanted))
@@ -170,7 +174,7 @@ def _in_buffer(data: Any) -> Found:
 
 
 def _arrow_table(data: Any) -> pa.Table:
-    if _is(data, "polars", "DataFrame"):
+    if is_arrow(data, "polars", "DataFrame"):
         check_polars(data)
     want = "columns of one type each; text must be valid Unicode, without lone surrogates"
     with errors_as(UnsupportedData, "the frame cannot be read as columns", want, NOT_ARROW, 200):
@@ -188,7 +192,7 @@ def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[
 _FILE = "__filename"  # what Arrow calls the file that a row came from
 
 
-def _is(data: Any, module: str, name: str) -> bool:
+def is_arrow(data: Any, module: str, name: str) -> bool:
     """True if `data` is of this class; its module is not loaded for that: who has such an object has loaded it."""
     found = getattr(sys.modules.get(module), name, None)
     return found is not None and isinstance(data, found)
@@ -196,7 +200,7 @@ def _is(data: Any, module: str, name: str) -> bool:
 
 def scanned(data: Any, wanted: list[str] | None) -> pa.Table:
     """The wanted columns, or all; those of a dataset's files in the order of the names of the files."""
-    is_file = not _is(data, "pyarrow.dataset", "Dataset")
+    is_file = not is_arrow(data, "pyarrow.dataset", "Dataset")
     names = (data.schema_arrow if is_file else data.schema).names
     chosen = _checked(names, wanted)
     want = "check that its files are complete"
@@ -223,13 +227,13 @@ def open_whole(data: Any, source: Source) -> Opened:
     """All columns of `data` as the original, and those that the source names as the table; of a frame only these."""
     from sessionkit.records.files.tables import check_named
 
-    is_of_library = _library(data) in ("pandas", "polars") and hasattr(data, "__arrow_c_stream__")
+    is_of_library = library_of(data) in ("pandas", "polars") and hasattr(data, "__arrow_c_stream__")
     if is_of_library or isinstance(data, pa.Table):
         return open_table(data, source.columns(), source)
     read = open_table(data, None, source)
     whole = read.original
     whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
-    if _is_path(data):
+    if is_path(data):
         check_named(data, read.table, source.columns())
     opened = open_table(whole, source.columns(), source)
     return dataclasses.replace(opened, remarks=read.remarks)

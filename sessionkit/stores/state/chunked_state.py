@@ -111,7 +111,7 @@ class ChunkedState(ColumnState):
         return doomed
 
     def _pack(self, rows: Rows) -> bytes:
-        return _to_bytes(pa.table({}) if self._held is None else _to_table(self._held.take(rows)))
+        return _to_bytes(pa.table({}) if self._held is None else windows_table(self._held.take(rows)))
 
     def token(self) -> str:
         """A new name for what was sealed, of 32 characters, and then a sum of which chunks it has."""
@@ -137,7 +137,7 @@ class ChunkedState(ColumnState):
         state._chunk, state._row = np.concatenate(chunk), np.concatenate(row)
         rows = [part for part in parts if part.num_columns]
         if rows:
-            state._held = _of_table(pa.concat_tables(rows, promote_options="default"), of, partition)
+            state._held = windows_of(pa.concat_tables(rows, promote_options="default"), of, partition)
         state._drop(np.concatenate(gone, axis=1))
         state.snapshots = {partition: snapshot}
         if windows not in (-1, len(state)) or token[32:] not in ("", sum_of_chunks(state._written)):
@@ -178,7 +178,7 @@ class ChunkedState(ColumnState):
 
     def save(self, sink: io.RawIOBase | pa.NativeFile) -> None:
         """Writes all of it, so that it can be used without being read; OSError where there is no room."""
-        table = pa.table({}) if self._held is None else _to_table(self._held)
+        table = pa.table({}) if self._held is None else windows_table(self._held)
         facts = {
             "written": list(self._written.items()),
             "next": self._next,
@@ -198,7 +198,7 @@ class ChunkedState(ColumnState):
         facts = json.loads(table.schema.metadata[b"facts"])
         state._chunk, state._row = table["chunk"].to_numpy(), table["row"].to_numpy()
         table = table.drop_columns(["chunk", "row"])
-        state._held = _of_table(table, of, partition) if table.num_columns else None
+        state._held = windows_of(table, of, partition) if table.num_columns else None
         state._loaded = np.zeros(len(state), np.bool_)
         state._written, state._next = dict(facts["written"]), facts["next"]
         state.snapshots = {partition: Snapshot(*facts["snapshot"])}
@@ -210,7 +210,7 @@ def sum_of_chunks(numbers: Iterable[int]) -> str:
     return f"{zlib.crc32(repr(sorted(numbers)).encode()):08x}"
 
 
-def _to_table(columns: StoredColumns) -> pa.Table:
+def windows_table(columns: StoredColumns) -> pa.Table:
     """Windows of one partition as a table; lengths in place of ends, as they take less room."""
     lengths = columns.timestamp_ms - columns.start_ms
     numbers = zip(_NUMBERS, (columns.start_ms, lengths, columns.opened_by, columns.closed_by), strict=True)
@@ -227,7 +227,8 @@ def _to_table(columns: StoredColumns) -> pa.Table:
     return pa.Table.from_arrays([*found.values()], schema=pa.schema(fields, {b"format": str(FORMAT).encode()}))
 
 
-def _of_table(table: pa.Table, of: str, partition: int) -> StoredColumns:
+def windows_of(table: pa.Table, of: str, partition: int) -> StoredColumns:
+    """The windows in a table that `windows_table` made; StoreCorrupted where it is of another format."""
     found = (table.schema.metadata or {}).get(b"format", b"none").decode()
     if found != str(FORMAT):
         raise StoreCorrupted(problem("a state is of another format", found, f"{FORMAT}, as this version writes"))

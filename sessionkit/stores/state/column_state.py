@@ -27,6 +27,7 @@ class ColumnState:
         self._of = of
         self._held: StoredColumns | None = None
         self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
+        self.untouched = 0  # the first of them, which were filled in and never given away
         self.snapshots: dict[int, Snapshot] = {}
 
     def __len__(self) -> int:
@@ -91,10 +92,21 @@ class ColumnState:
         """True if these are the windows that the last load gave away, as far as their number tells."""
         return len(removes.start_ms) == int(self._loaded.sum())
 
-    def fill(self, columns: StoredColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes in everything at once."""
+    def fill(self, columns: StoredColumns, snapshots: Mapping[int, Snapshot], *, untouched: int | None = None) -> None:
+        """Takes in everything at once; no load has given the first ones away, all of them if no number is given."""
         self._held, self.snapshots = columns, dict(snapshots)
         self._loaded = np.zeros(len(self), np.bool_)
+        self.untouched = len(self) if untouched is None else untouched
+
+    @property
+    def everything(self) -> StoredColumns | None:
+        """All windows; None before there were any."""
+        return self._held
+
+    def touched(self) -> StoredColumns | None:
+        """The windows without those that were filled in and that no load gave away since."""
+        rows = np.arange(self.untouched, len(self))
+        return self._held if self._held is None or not self.untouched else self._held.take(rows)
 
     def take_all(self) -> tuple[StoredColumns | None, dict[int, Snapshot]]:
         everything = (self._held, self.snapshots)
@@ -106,6 +118,7 @@ class ColumnState:
         assert self.is_loaded(removes), "a commit follows the load of its run"
         self.snapshots.update(snapshots)
         windows = self._held
+        self.untouched = int(np.count_nonzero(~self._loaded[: self.untouched]))
         if windows is None or self._loaded.all():
             self._held = puts
         else:

@@ -1,0 +1,43 @@
+"""`Written`: what `plan.write` wrote, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessionkit.base.calls import answers_calls
+from sessionkit.base.text import escape_html, html_block, plural
+
+
+@answers_calls("written")
+@dataclass(frozen=True, repr=False)
+class Written:
+    """The folders that `plan.write` wrote, each of Parquet files with rows in order.
+
+    Example:
+        >>> written = plan.write(monday, table="sessions")
+        >>> written
+        Written: 3 records, 0 dropped · table: 2 rows
+        >>> written.folders["table"].name, written.rows, written.counts, written.remarks()
+        ('sessions', {'table': 2}, {'opened': 2, 'added': 1}, [])
+    """
+
+    folders: Mapping[str, Path]  # by the name of the argument
+    rows: Mapping[str, int]  # of each
+    counts: Mapping[str, int]  # records by decision, or by the reason for which they were dropped
+    merges: int
+    record_count: int
+    dropped_count: int  # records that are in no window
+    _remarks: Sequence[str] = ()
+
+    def remarks(self) -> list[str]:
+        """What is to be known of how the records were read."""
+        return [*self._remarks]
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name}: {plural(count, 'row')}" for name, count in self.rows.items())
+        return f"Written: {plural(self.record_count, 'record')}, {self.dropped_count:,} dropped · {rows}"
+
+    def _repr_html_(self) -> str:
+        return html_block(f"<p>{escape_html(repr(self))}</p>")
