@@ -78,6 +78,7 @@ class Steps:
 
     Args:
         state: what earlier records left behind; none if it is not given.
+        read: the last offset of each partition, behind which all others are; those of the state if it is not given.
     """
 
     def __init__(
@@ -88,8 +89,11 @@ class Steps:
         state: ColumnState | None = None,
         *,
         keep_trace: bool,
+        read: Mapping[int, int] | None = None,
     ) -> None:
         self.state = ColumnState(windows.holds) if state is None else state
+        self._read = {number: each.position for number, each in self.state.snapshots.items()}
+        self._read = self._read if read is None else dict(read)
         self._windows, self._retention_ms = windows, retention_ms
         self._how: Any = {"retention_ms": retention_ms, "keep_trace": keep_trace}
         self._aggregations = aggregations
@@ -97,11 +101,12 @@ class Steps:
     def take(self, batch: RecordBatch) -> tuple[Outcome, Rows]:
         """The outcome of the next records, and the windows that no later one can find."""
         if batch.given_offset is not None:
-            last = np.array([self.state.snapshot(number).position for number in batch.partitions.tolist()], np.int64)
+            last = np.array([self._read.get(number, -1) for number in batch.partitions.tolist()], np.int64)
             row, before = first_not_rising(batch.partition, batch.given_offset, last)
             if row >= 0:
                 number, offset = int(batch.partitions[batch.partition[row]]), int(batch.given_offset[row])
                 raise not_after(number, offset, int(before), want=FROM_A_SOURCE)
+            self._read.update(zip(batch.partitions.tolist(), last.tolist(), strict=True))
         outcome = run_kernel(self._windows, self._aggregations, batch, store=self.state, **self._how)
         commit(outcome, self.state, self._windows, self._retention_ms)
         return outcome, np.flatnonzero(alive(outcome) & ~findable(outcome, self._windows, self._retention_ms))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, Rows
-from sessionkit.base.decisions import BAD_TIME, DECISIONS, NULL_KEY, NULL_VALUE, REASONS
+from sessionkit.base.decisions import BAD_TIME, DECISIONS, NULL_KEY, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import handing_over
 from sessionkit.base.progress import progress
@@ -165,7 +165,10 @@ class _Writing:
 
     def _decide_all(self) -> None:
         job, note, state = self._job, self._note, self._begun_state()
-        steps = Steps(job.windows, job.aggregations, job.retention_ms, state, keep_trace=job.keep_trace)
+        # what the store has read already is passed over, as in a run
+        began = {number: note.begun.get(number, Snapshot()).position for number in state.snapshots}
+        read = {number: each.position for number, each in state.snapshots.items() if each.position > began[number]}
+        steps = Steps(job.windows, job.aggregations, job.retention_ms, state, keep_trace=job.keep_trace, read=read)
         most = TRACED_RECORDS if job.keep_trace else STEP_RECORDS
         noted, batch = note.rows, job.read(job.pieces.head, note.rows)
         note.remarks = note.remarks or [*job.pieces.head.remarks]
@@ -261,7 +264,7 @@ class _Writing:
         causes = {NULL_KEY: ("key", job.source.keys), BAD_TIME: ("usable time", [job.source.timestamp])}
         if not job.windows.takes_null_values:
             causes[NULL_VALUE] = ("value", job.value_columns)
-        reasons = {code: count for code, count in note.counts.items() if code in REASONS}
+        reasons = {code: count for code, count in note.counts.items() if code in REASONS and code != REPLAYED}
         words = {**DECISIONS, **REASONS}
         return Written(
             folders=dict(job.paths),

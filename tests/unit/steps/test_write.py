@@ -165,6 +165,24 @@ def test_offsets_that_step_back_between_two_steps_are_refused(tmp_path: Path) ->
             plan_of(offset="o").write(data, table=tmp_path / "table")
 
 
+def test_what_a_store_has_read_is_passed_over_as_in_a_run(tmp_path: Path) -> None:
+    data = pa.table({"user": ["a", "b", "a", "b"], "at": [1, 2, 30, 90], "v": range(4), "o": [1, 4, 5, 9]})
+    plan, stores = plan_of(offset="o"), [sk.open_store("memory", name) for name in ("at-once", "in-steps")]
+    for store in stores:
+        plan.run(data.slice(0, 2), store=store)
+    for again in range(2):
+        run = plan.run(data, store=stores[0])
+        made = plan.write(data, table=tmp_path / f"{again}", records=tmp_path / f"r{again}", store=stores[1])
+        assert rows(tmp_path / f"{again}") == sorted(map(repr, run.table().to_pylist()))
+        assert pq.read_table(tmp_path / f"r{again}").equals(run.trace.records())
+        assert made.dropped_count == run.metrics()["records-dropped"] == 0
+        assert made.counts["replayed"] == run.metrics()["replayed-records"]
+        assert list(stores[0].all()) == list(stores[1].all())
+    stepping_back = data.set_column(3, "o", pa.array([1, 2, 2, 3]))
+    with pytest.raises(InvalidData, match=r"offset 2 after 2|an offset appears twice"):
+        plan.write(stepping_back, table=tmp_path / "none", store=stores[1])
+
+
 def test_anything_that_a_plan_takes(tmp_path: Path) -> None:
     """Frames, lists, columns, datasets and readers; the last ones are read as they are wanted."""
     pq.write_table(ROWS, tmp_path / "rows.parquet", row_group_size=2)
