@@ -127,6 +127,11 @@ class Place:
             except OSError:  # a file system without hard links
                 shutil.copyfile(self.aside / name, folder / name)
 
+    def clear(self) -> None:
+        """Removes the files beside the place, as they are in it."""
+        for name in self.files:
+            (self.aside / name).unlink(missing_ok=True)
+
     def end(self, *, remove: bool) -> None:
         """Lets go of the folder beside the place, and removes it unless a later call goes on with it."""
         with contextlib.suppress(Exception):  # of a file that is not whole anyway

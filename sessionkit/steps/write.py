@@ -151,7 +151,11 @@ class _Writing:
             for place in self._places.values():
                 place.place(note.owner, overwrite=job.overwrite)
             self._commit()
-            note.forget(self._folder)
+            for place in [*self._places.values()][::-1]:
+                place.clear()
+                if place.aside != self._folder:
+                    place.end(remove=True)
+            note.forget(self._folder)  # last, so that a call after a kill removes what is left
         return self._written()
 
     def _end(self, place: Place) -> Callable[[Any, BaseException | None, Any], None]:
