@@ -425,6 +425,7 @@ class Plan:
 
     def _run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
         """One life of a deployed plan, over records that have already been read."""
+        from sessionkit.deployed.compiled_run import run_compiled, runs_compiled
         from sessionkit.deployed.lives import memory_store
         from sessionkit.deployed.processor_run import run_processor
 
@@ -432,7 +433,10 @@ class Plan:
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
-            done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
+            if runs_compiled(windows, named, batch, state, how, self._suppression):
+                done = run_compiled(windows, named, batch, state, how, self._bound())
+            else:
+                done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
         return Run(self, done.outcome, deployed=done.deployed, _store=done.store)
 
     def _check_run(self, store: PlanStore | None, how: object, retention: Duration | None) -> None:

@@ -1,11 +1,15 @@
 """Deployments as tests name them: what is not named is as simple as it can be, or in an audit as Kafka has it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import pyarrow as pa
 
 import sessionkit as sk
+from sessionkit.deployed import compiled_run
 from sessionkit.records.batch import read_records
 from sessionkit.stores.registry import kind_of
 from sessionkit.stores.sizes import RECORD_BYTES
@@ -14,6 +18,13 @@ CLOCK = "wall clock"  # the column
 AN_ENTRY = 8 + 8 + 8 + 1 + RECORD_BYTES  # of a cache: three references, a flag, and where its record was
 A_WINDOW = AN_ENTRY + (8 + 1 + 8 + 4) + (8 + 8)  # key: segment, "a", start, number; value: timestamp, count
 A_SESSION = AN_ENTRY + (8 + 1 + 8 + 8) + 8  # key: segment, "a", end, start; value: count
+
+
+@contextmanager
+def processor_only() -> Iterator[None]:
+    """Inside, the processor plays every deployment, also those that kernels can play."""
+    with patch.object(compiled_run, "runs_compiled", lambda *_: False):
+        yield
 
 
 def run_deployed(plan: sk.Plan, data: Any, *, store: Any = None, wall_clock: Any = None, **told: Any) -> sk.Run:

@@ -117,6 +117,16 @@ class CompiledFold:
             return typed_column(getattr(self._calls, call)(*steps).tolist(), self._result_type)
         return self._aggregation.result_column([getattr(each, call)(*steps) for each in self._accumulators])
 
+    def running_aggregates(self, call: str, *steps: Any) -> tuple[list[Any], list[Any]]:
+        """(aggregates after each step, those that were loaded) as Python has them; `call` is one of the two above."""
+        accumulators = zip(self._accumulators, self._loaded, strict=True)
+        parts = [(getattr(each, call)(*steps), held) for each, held in accumulators]
+        names = [part.name for part in self._aggregation.parts]
+        return tuple(
+            columns[0].to_pylist() if len(names) == 1 else pa.StructArray.from_arrays(columns, names).to_pylist()
+            for columns in map(list, zip(*parts, strict=True))
+        )
+
 
 def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:
     if len(aggregation.parts) == 1:

@@ -15,10 +15,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from sortedcontainers import SortedDict
 
-from sessionkit.deployed.independent_parts import Whole
+from sessionkit.deployed.independent_parts import WHOLE, Whole
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
-from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
+from sessionkit.stores.contract import Snapshot, StoredColumns, StoredSession, StoredWindow
+from sessionkit.stores.rows import as_stored, time_of
 from sessionkit.stores.segments import Segments
 
 FOREVER_MS = 2**62
@@ -63,8 +64,29 @@ class _Partition:
     def __init__(self) -> None:
         self.observed_ms = self.dropped_at_ms = self.newest_ms = -1
         self.snapshot = Snapshot()
-        self.of_key: defaultdict[bytes, SortedDict] = defaultdict(SortedDict)  # (time, start) → Row
-        self.by_time: SortedDict = SortedDict()  # (time, start, key) → Row
+        self._of_key: defaultdict[bytes, SortedDict] = defaultdict(SortedDict)
+        self._by_time: SortedDict = SortedDict()
+        self.waiting: StoredColumns | None = None  # what a compiled run left, until somebody asks for it
+
+    @property
+    def of_key(self) -> defaultdict[bytes, SortedDict]:
+        """Key → (time, start) → Row."""
+        self._take_in()
+        return self._of_key
+
+    @property
+    def by_time(self) -> SortedDict:
+        """(time, start, key) → Row."""
+        self._take_in()
+        return self._by_time
+
+    def _take_in(self) -> None:
+        if self.waiting is None:
+            return
+        waiting, self.waiting = self.waiting, None
+        for _, each in as_stored(waiting):
+            raw, place, row = key_bytes(each.key), (time_of(each), each.window_start_ms), Row(WHOLE, each)
+            self._of_key[raw][place] = self._by_time[(*place, raw)] = row
 
 
 class ForgettingStore:

@@ -15,6 +15,7 @@ from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingWindows
 from sessionkit.deployed.independent_parts import Whole
 from sessionkit.deployed.processor_run import Deployed
+from sessionkit.deployed.sent_results import LazyRows
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.source import Source
@@ -82,9 +83,15 @@ def together(lives: Sequence[Run], restarts: Sequence[Restart]) -> Deployed:
     starts = np.cumsum([0, *(each.committed_count for each in did)]).tolist()
     pairs = [*zip(starts, did, strict=False)]
     return Deployed(
-        forwarded=[each._replace(at=start + each.at) for start, one in pairs for each in one.forwarded],
+        forwarded=LazyRows(
+            lambda: sum(len(one.forwarded) for one in did),
+            lambda: [each._replace(at=start + each.at) for start, one in pairs for each in one.forwarded],
+        ),
         refused=tuple(start + row for start, one in pairs for row in one.refused),
-        looks=[each._replace(at=start + each.at) for start, one in pairs for each in one.looks],
+        looks=LazyRows(
+            lambda: sum(len(one.looks) for one in did),
+            lambda: [each._replace(at=start + each.at) for start, one in pairs for each in one.looks],
+        ),
         clock_ms=None,
         buffers=did[-1].buffers,
         committed_count=starts[-1],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,7 @@ from sessionkit.trace.loops import are_few_places, closed_windows, order_by_plac
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.trace import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind, do_overlap
-from sessionkit.windows.feed import CHUNK, Feed, Loaded
+from sessionkit.windows.feed import CHUNK, Expiry, Feed, Loaded
 from sessionkit.windows.loops import count_each
 
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
@@ -80,9 +80,51 @@ def _run_as_they_came(
     numbers = batch.partitions.tolist()
     before = dict.fromkeys(numbers, Snapshot()) if store is None else {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
-    first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     form = RUNS[windows.holds](windows, retention_ms)
-    state, code, keys = _load(windows, form, tuple(aggregations), batch, store, first_stream_time)
+    state, code, keys = _load(windows, form, tuple(aggregations), batch, store, stream_times_of(batch, before))
+    return run_from(
+        Start(before, position, state, code, keys),
+        windows,
+        aggregations,
+        batch,
+        retention_ms,
+        keep_trace=keep_trace,
+        keep_offsets=keep_trace or store is not None,
+        # what `Run.assign` asks of the next run
+        count_rows=store is not None and keep_trace and not do_overlap(windows),
+    )
+
+
+class Start(NamedTuple):
+    """Where a run begins: how far each partition was read, and the windows that were there, by key and time."""
+
+    before: Mapping[int, Snapshot]
+    position: Longs  # of each partition at the end of the run, if the records say it
+    state: Any  # SessionColumns or FixedColumns
+    code: Longs  # of the key of each of these windows
+    keys: pa.Array
+
+
+def stream_times_of(batch: RecordBatch, before: Mapping[int, Snapshot]) -> Longs:
+    """The stream time of each partition of the batch, as these snapshots have it."""
+    return np.array([before[p].stream_time_ms for p in batch.partitions.tolist()], np.int64)
+
+
+def run_from(
+    start: Start,
+    windows: WindowKind,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    retention_ms: int,
+    *,
+    keep_trace: bool,
+    keep_offsets: bool,
+    count_rows: bool,
+    expiry: Expiry | None = None,
+) -> Outcome:
+    """The compiled pass from what was there before; with `expiry` Kafka's stores decide what a record finds."""
+    before, position, state, code, keys = start
+    numbers, form = batch.partitions.tolist(), RUNS[windows.holds](windows, retention_ms)
     slots = Slots(len(keys), len(numbers), len(code) + len(batch))
     partition = np.searchsorted(batch.partitions, state.partition).astype(np.int32)
     slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
@@ -91,20 +133,20 @@ def _run_as_they_came(
         name: make_fold(aggregation, batch.values, state.aggregates[name], described)
         for name, aggregation in aggregations.items()
     }
-    row_counts = None
-    if store is not None and keep_trace and not do_overlap(windows):  # what `Run.assign` asks of the next run
-        before_run = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
-        row_counts = make_fold(count(), {}, pa.array(before_run), described)
-    kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
+    rows = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
+    row_counts = make_fold(count(), {}, pa.array(rows), described) if count_rows else None
     is_long = len(batch) > CHUNK
-    with handing_over(worth_it=is_long) as hand, progress("running the plan", len(batch)) as kept["reached"]:
+    with handing_over(worth_it=is_long) as hand, progress("running the plan", len(batch)) as reached:
         feed = Feed(
             batch,
             Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0),
             slots,
-            first_stream_time,
-            **kept,
+            stream_times_of(batch, before),
+            keep=keep_trace,
+            keep_offsets=keep_offsets,
             hand=hand,
+            reached=reached,
+            expiry=expiry,
         )
         decided: Any = windows.run(feed, folds if row_counts is None else {**folds, _ROWS: row_counts}, retention_ms)
     columns = form.columns(decided, state, feed)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.arrays import joined
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import moment_ms
 from sessionkit.errors import InvalidArgument, problem
@@ -77,6 +78,17 @@ def as_columns(
     counts = np.array([each.rows for each in stored], np.int64)
     rows = counts if (counts >= 0).any() else None
     return COLUMNS[of](pa.array([each.key for each in stored], key_type), partition, start, *others, aggregates, rows)
+
+
+def joined_columns(first: StoredColumns, second: StoredColumns) -> StoredColumns:
+    """The windows of both, those of the first before."""
+    if not len(first.key):
+        return second
+    numbers = [np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)]
+    rows = np.concatenate([rows_of(first), rows_of(second)])
+    key = pa.concat_arrays([first.key, second.key.cast(first.key.type)])
+    together: Any = (key, *numbers, joined(first.aggregates, second.aggregates), rows)
+    return type(first)(*together)
 
 
 def as_stored(columns: StoredColumns) -> Iterator[tuple[int, Stored]]:

@@ -28,61 +28,6 @@ def rows_in_view(mask, start_ms, end_ms, slot, lane_of, first_ms, last_ms):  # t
     return rows[:count].copy()
 
 
-@compiled
-def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, start, end, rows):  # type: ignore[no-untyped-def]
-    """(record, window, start, end, is tombstone) of each forwarded row, from the bounds of windows when loaded.
-
-    A record withdraws the sessions that it met, oldest first, and then forwards the new one. Nothing is withdrawn
-    where the session is still the one point at the record's own time (KStreamSessionWindowAggregate).
-    """
-    at = np.empty(rows, np.int64)
-    of = np.empty(rows, np.int32)
-    row_start = np.empty(rows, np.int64)
-    row_end = np.empty(rows, np.int64)
-    tombstone = np.zeros(rows, np.bool_)
-    n = 0
-    m = 0
-    for i in range(window.shape[0]):
-        w = window[i]
-        if w < 0:
-            continue
-        other = -1
-        if m < merges.at.shape[0] and merges.at[m] == i:
-            other = merges.absorbed[m]
-            m += 1
-        single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
-        if decision[i] > 1 and not single:
-            at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, w, start[w], end[w], True
-            n += 1
-            if other >= 0:
-                at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, other, start[other], end[other], True
-                n += 1
-        start[w] = start_after[i]
-        end[w] = end_after[i]
-        at[n], of[n], row_start[n], row_end[n] = i, w, start[w], end[w]
-        n += 1
-    return at, of, row_start, row_end, tombstone
-
-
-@compiled
-def last_touches(window, at, row):  # type: ignore[no-untyped-def]
-    """For each (record, window): the last record before it that is in the window; -1 if there is none. `at` rises."""
-    out = np.full(at.shape[0], np.int64(-1))
-    size = 0
-    for k in range(row.shape[0]):
-        size = max(size, row[k] + 1)
-    last = np.full(size, np.int64(-1))
-    k = 0
-    for i in range(window.shape[0]):
-        while k < at.shape[0] and at[k] == i:
-            out[k] = last[row[k]]
-            k += 1
-        w = window[i]
-        if 0 <= w < size:
-            last[w] = i
-    return out
-
-
 def shown_places(*columns: Any) -> tuple[Longs, Longs]:
     """(rows, place of each): the windows that a table shows, and where they belong among `keys` a partition.
 

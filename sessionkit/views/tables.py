@@ -10,24 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, joined, repeated, taken, texts
-from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.base.decisions import MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
 from sessionkit.deployed.recorder import Forwarded
+from sessionkit.deployed.sent_results import SentResults
 from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
-from sessionkit.trace.loops import are_few_places, grouped, order_by_place
+from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
+from sessionkit.trace.sent import NO_VALUE, WHATS, Sent, sent_by_sessions, sent_by_windows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.loops import last_touches, shown_places, update_rows
+from sessionkit.views.loops import shown_places
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 MANY_ROWS = 100_000  # from here on threads gain more than they cost
-NO_VALUE = -2  # where a row replaces no value
 
 
 def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times: Mapping[str, str] = TIMES) -> Any:
@@ -162,26 +163,19 @@ def _sent(
 
 
 def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
-    """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one.
+    """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one."""
+    return sent_table(outcome, sent_by_sessions(trace), old_values=old_values)
 
-    Only a tombstone replaces a value: the new session takes no other's place.
-    """
-    (start_after, end_after), times = trace.bounds_after, trace.batch.timestamp_ms
-    size = len(trace.window_columns.key)
-    start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
-    at, row, start_ms, end_ms, tombstone = update_rows(
-        trace.window, trace.decision, times, trace.merges, start_after, end_after, start, end, trace.sent_on_update
-    )
-    what = pa.DictionaryArray.from_arrays(arrow_array(tombstone.astype(np.int8)), texts(["update", "tombstone"]))
-    running, old = _running(outcome, trace), {}
-    if old_values:
-        touch = np.full(len(at), NO_VALUE)
-        touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
-        old = _replaced(outcome, running, touch, row)
-    results = _with_nulls(running, at, tombstone)
-    key = _keys(outcome, trace.batch.key[at])
-    return _sent(outcome, at, what.cast(pa.string()), key, start_ms, end_ms, results, end_ms, old)
+
+def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool) -> dict[str, Column]:
+    """Results that were sent, in the columns of `changelog`."""
+    trace: SessionTrace | WindowTrace = outcome.kept_trace
+    running = _running(outcome, trace)
+    results = _replaced(outcome, running, sent.step, sent.window)
+    old = _replaced(outcome, running, sent.old(), sent.window) if old_values else {}
+    what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.astype(np.int8)), texts(WHATS)).cast(pa.string())
+    key = _keys(outcome, trace.window_columns.key[sent.window])
+    return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old)
 
 
 def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: Codes) -> dict[str, Column]:
@@ -190,6 +184,8 @@ def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row
     Null where there is none: the window is new, or `touch` is NO_VALUE.
     """
     count, loaded = len(next(iter(running.values()), ())), outcome.window_columns.loaded_count
+    if not loaded:
+        return _with_nulls(running, touch, touch < 0)
     place = np.where(touch >= 0, touch, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, count + row))
     first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}
     return _with_nulls(joined(running, first), place, place == NO_VALUE)
@@ -212,26 +208,7 @@ def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
 
 def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
     """Time and sliding windows that go downstream on update: every one that a record changed or made."""
-    touches = trace.touches
-    live = np.flatnonzero(touches.effect != LATE)
-    at, start_ms = touches.record[live], touches.start_ms[live]
-    running = {name: fold.running_touches(touches) for name, fold in outcome.folds.items()}
-    old: dict[str, Column] = {}
-    if old_values:
-        before = np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)
-        old = _replaced(outcome, running, before[live], touches.window[live])
-    results = taken(running, live)
-    what, key, end_ms = repeated("update", len(at)), _keys(outcome, trace.batch.key[at]), trace.ends_ms(start_ms)
-    return _sent(outcome, at, what, key, start_ms, end_ms, results, trace.newest_ms[live], old)
-
-
-def _touch_before(window: Codes) -> Longs:
-    """For each touch the one before it of the same window, -1 for none."""
-    order = np.argsort(window, kind="stable")
-    before = np.full(len(window), -1)
-    is_same = window[order[1:]] == window[order[:-1]]
-    before[order[1:][is_same]] = order[:-1][is_same]
-    return before
+    return sent_table(outcome, sent_by_windows(trace), old_values=old_values)
 
 
 def window_finals(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
@@ -261,9 +238,9 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
     return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
 
 
-def _running(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
-    """The result of its window after each record."""
-    return {name: fold.running(trace.window, trace.merges) for name, fold in outcome.folds.items()}
+def _running(outcome: Outcome, trace: SessionTrace | WindowTrace) -> dict[str, Column]:
+    """The result of its window after each record, or after each touch of it."""
+    return {name: trace.running(fold) for name, fold in outcome.folds.items()}
 
 
 # What goes downstream on update, and on close.
@@ -284,7 +261,9 @@ def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> d
 
 
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
-    """What the processor forwarded, in the columns of `changelog`."""
+    """What a deployment forwarded, in the columns of `changelog`."""
+    if isinstance(forwarded, SentResults):
+        return sent_table(outcome, forwarded.sent, old_values=old_values)
     results = [row.result for row in forwarded]
     columns = _sent(
         outcome,

@@ -80,6 +80,14 @@ class Loaded(NamedTuple):
     is_closed: Flags  # by a run before
 
 
+class Expiry(NamedTuple):
+    """Of a run by the rules of Kafka's stores: what decides which windows a store shows, and takes."""
+
+    observed_ms: Longs  # the largest time put into each partition of the store; a run moves it on
+    null_values: Flags  # records that leave an aggregate null if nothing else is in it; empty: there are none
+
+
+NONE_NULL = np.empty(0, np.bool_)
 NOTHING_LOADED = Loaded(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
@@ -97,11 +105,14 @@ class Feed:
         keep_offsets: bool = True,
         hand: Hand = at_once,
         reached: Reached = lambda done, words="", /: None,
+        expiry: Expiry | None = None,
     ) -> None:
         """Decisions are kept or not, and so is by which records windows were opened.
 
         What can be done beside the kernel is handed over to `hand`; `reached` is told how many records are done.
+        `expiry` is there where Kafka's stores decide what is found.
         """
+        self.expiry = expiry
         self.batch, self.loaded, self.slots, self.hand, self.reached = batch, loaded, slots, hand, reached
         self.keep, self.keeps_offsets = keep, keep_offsets
         self.first_stream_time_ms = first_stream_time_ms

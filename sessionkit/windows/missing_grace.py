@@ -13,7 +13,7 @@ from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.cells import empty_cells
 from sessionkit.windows.contract import Bounds, SessionKind
-from sessionkit.windows.feed import Columns, Loaded
+from sessionkit.windows.feed import NONE_NULL, Columns, Loaded
 from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
 
@@ -70,15 +70,16 @@ def _search(times: Longs, stair: Longs, gap_ms: int, retention_ms: int, dropped:
     decision, window, counters = np.empty(room, np.uint8), np.empty(room, np.int32), np.zeros(COUNTERS, np.int64)
     found = _smallest_grace(
         slot, times, stair, gap_ms, retention_ms, dropped, enough, head, sessions, empty_cells(), decision, window,
-        room_for(room), counters,
+        room_for(room), counters, np.empty(room, np.int64), NONE_NULL,
     )  # fmt: skip
     return int(found)
 
 
 @compiled_loop
 def _smallest_grace(  # type: ignore[no-untyped-def]
-    slot, times, stair, gap, retention, dropped, enough, head, sessions, cells, decision, window, events, counters
-):
+    slot, times, stair, gap, retention, dropped, enough, head, sessions, cells, decision, window, events, counters,
+    found_from, is_null,
+):  # fmt: skip
     """Bisects between a grace that drops the last record and one that keeps it; first just below the upper one."""
     last = slot.shape[0] - 1
     middle = enough - 1  # usually no session would have taken it in, and this drops it
@@ -86,9 +87,12 @@ def _smallest_grace(  # type: ignore[no-untyped-def]
         head[0] = NO_SESSION
         counters[:] = 0
         reach = max(retention, gap + middle)
+        for i in range(last + 1):
+            found_from[i] = stair[i] - reach
         stopped = run_sessions(
-            0, slot, times, stair, gap, middle, reach, head, sessions, cells, decision, window, events, counters
-        )
+            0, slot, times, stair, found_from, is_null, gap, middle,
+            head, sessions, cells, decision, window, events, counters,
+        )  # fmt: skip
         if stopped <= last:
             return -1
         if decision[last] < LATE:

@@ -15,7 +15,7 @@ from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
-from sessionkit.windows.feed import Columns, Loaded
+from sessionkit.windows.feed import NONE_NULL, Columns, Expiry, Loaded
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 SESSION = np.dtype(
@@ -135,10 +135,14 @@ def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[
 
 @compiled_loop
 def run_sessions(  # type: ignore[no-untyped-def]
-    begin, slot, timestamp_ms, stream_time_ms, gap, grace, retention,
+    begin, slot, timestamp_ms, stream_time_ms, found_from_ms, is_null, gap, grace,
     head, sessions, cells, decision, window, events, counters,
 ):  # fmt: skip
-    """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first."""
+    """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first.
+
+    A record finds the sessions that end at `found_from_ms` or later. `is_null` (empty: none) marks those that open a
+    session which Kafka's store does not take, as its aggregate is null.
+    """
     ready = seen = begin
     for i in range(begin, slot.shape[0]):
         if i >= ready:  # read the sessions that come next: the processor waits for all of them at once
@@ -154,7 +158,7 @@ def run_sessions(  # type: ignore[no-untyped-def]
             continue  # rejected before any window is looked at; the reason is in `decision` already
         t = timestamp_ms[i]
         close = stream_time_ms[i] - grace - gap
-        horizon = stream_time_ms[i] - retention
+        horizon = found_from_ms[i]
         older = NO_SESSION
         newer = NO_SESSION
         row = NO_SESSION
@@ -197,6 +201,10 @@ def run_sessions(  # type: ignore[no-untyped-def]
             sessions[older].closed = 0
             sessions[older].older = row
             decision[i] = OPENED
+            if is_null.shape[0] and is_null[i]:
+                sessions[older].start = sessions[older].end = t
+                window[i] = older
+                continue
             if head[k] != IN_CELLS:
                 if before >= 0:
                     sessions[before].older = older
@@ -228,13 +236,31 @@ def run_sessions(  # type: ignore[no-untyped-def]
     return slot.shape[0]
 
 
+@compiled_loop
+def observe(slot, slot_partition, timestamp_ms, retention, observed_ms, found_from_ms):  # type: ignore[no-untyped-def]
+    """Fills in from which end on Kafka's store shows a session to each record: by the ends put before it.
+
+    `observed_ms`, of each partition, goes on: a record that is not late puts its time at least, and a late one less.
+    """
+    for i in range(slot.shape[0]):
+        if slot[i] >= 0:
+            p = slot_partition[slot[i]]
+            found_from_ms[i] = observed_ms[p] - retention + 1
+            observed_ms[p] = max(observed_ms[p], timestamp_ms[i])
+
+
 class SessionKernel:
     """The sessions of one run, fed chunk by chunk."""
 
-    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, segment_ms: int = 1) -> None:
-        """With segments a session is found by how many of them stream time is ahead; none must ever be closed then."""
-        self._limits = (gap_ms, grace_ms, retention_ms)
-        self._retention_ms, self._segment_ms = retention_ms, segment_ms
+    def __init__(
+        self, gap_ms: int, grace_ms: int, retention_ms: int, segment_ms: int = 1, expiry: Expiry | None = None
+    ) -> None:
+        """With segments a session is found by how many of them stream time is ahead; none must ever be closed then.
+
+        With an expiry it is found as long as Kafka's store shows it.
+        """
+        self._limits = (gap_ms, grace_ms)
+        self._retention_ms, self._segment_ms, self._expiry = retention_ms, segment_ms, expiry
         self._head = np.empty(0, np.int32)
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
@@ -271,6 +297,11 @@ class SessionKernel:
         if self._segment_ms > 1:
             stair = stair // self._segment_ms * self._segment_ms
             before_ms = before_ms // self._segment_ms * self._segment_ms
+        found_from_ms, is_null = stair - self._retention_ms, NONE_NULL
+        if self._expiry is not None:
+            observed_ms, is_null = self._expiry.observed_ms, self._expiry.null_values[columns.lo :][: len(slot)]
+            times = columns.timestamp_ms
+            observe(slot, columns.slot_partition, times, self._retention_ms, observed_ms, found_from_ms)
         counters = self._counters
         counters[MERGES] = counters[REOPENINGS] = 0
         if self._events is None or len(self._events[0].merge_at) < len(slot):
@@ -279,8 +310,8 @@ class SessionKernel:
         at = 0
         while True:
             at = run_sessions(
-                at, slot, columns.timestamp_ms, stair, *self._limits, self._head, self._sessions, self._cells,
-                columns.decision, window, events, counters,
+                at, slot, columns.timestamp_ms, stair, found_from_ms, is_null, *self._limits,
+                self._head, self._sessions, self._cells, columns.decision, window, events, counters,
             )  # fmt: skip
             if at == len(slot):
                 break

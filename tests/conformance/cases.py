@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +23,7 @@ from sessionkit.records.batch import read_records
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
+from tests.deployments import processor_only
 from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
 from tests.kinds import group_in_ms, in_ms
 
@@ -175,7 +177,10 @@ def frame_of(case: dict[str, Any], start: int = 0, stop: int | None = None) -> p
 def run_case(
     case: dict[str, Any], implementation: str = "processor", retention_ms: int | None = None
 ) -> dict[str, Any]:
-    """The answer to a case. The kernel runs without a deployment, with the retention nearest to the case's."""
+    """The answer to a case, by the processor; "deployed": by kernels where these can play it.
+
+    "kernel" is a run without a deployment, with the retention nearest to the case's.
+    """
     try:
         result = _answer(case, implementation, retention_ms)
     except SessionkitError as error:
@@ -203,7 +208,8 @@ def _answer(case: dict[str, Any], implementation: str, retention_ms: int | None)
 
 
 def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | None, folder: str) -> dict[str, Any]:
-    plan = plan_of(case)
+    built_in = implementation == "deployed" and case["aggregation"] in BUILT_INS
+    plan = plan_of({**case, "built_in": True} if built_in else case)
     if implementation == "kernel":
         store = memory_store(plan.windows, None)
         smallest = plan.windows.retention_ms(None)
@@ -211,7 +217,8 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
         runs = [plan.run(frame_of(case), store=store, retention=in_ms(max(smallest, wanted - 1)))]
         asked = store
     else:
-        runs, store = _runs_as_kafka(plan, case, retention_ms, folder)
+        with nullcontext() if implementation == "deployed" else processor_only():
+            runs, store = _runs_as_kafka(plan, case, retention_ms, folder)
         asked = runs[-1]._store
     for run in runs:
         run.trace.check()
@@ -255,7 +262,7 @@ def _runs_as_kafka(
 
 
 def lives_of(case: dict[str, Any], plan: sk.Plan, store: Any = None) -> Sequence[sk.Run]:
-    """A run for each life of the task; without a store its rules are played in memory."""
+    """A run for each life of the task; without a store its rules are played in memory, by kernels if they can."""
     kept = None if store is not None else in_ms(retention_of(case, plan))
     how = dataclasses.replace(deployment_of(case), retention=kept)
     advances = accumulate(record.get("wall_advance_ms", 0) for record in case["records"])

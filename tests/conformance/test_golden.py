@@ -8,13 +8,25 @@ import json
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from sessionkit.deployed import compiled_run
 from tests.conformance import run_cases
-from tests.conformance.cases import frame_of, lives_of, per_record, plan_of, read_cases, run_case, unsupported
+from tests.conformance.cases import (
+    BUILT_INS,
+    frame_of,
+    lives_of,
+    per_record,
+    plan_of,
+    read_cases,
+    run_case,
+    unsupported,
+)
 from tests.deployments import run_deployed
 from tests.kinds import in_ms
 
@@ -55,6 +67,14 @@ def _named(cases: list[dict[str, Any]]) -> Any:
     return pytest.mark.parametrize("case", named)
 
 
+PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy and store
+    "session on_update in_memory": 13,
+    "session on_update rocksdb": 19,
+    "session on_close in_memory": 14,
+    "session on_close rocksdb": 20,
+}
+
+
 def test_the_cases_are_all_there() -> None:
     assert (len(ALL), len(SESSIONS)) == (402 + 220 + 200 + 15, 50)
     assert sum("suppress" in case for case in ALL) == 223
@@ -76,6 +96,25 @@ def test_processor_equals_kafka(case: dict[str, Any]) -> None:
 def test_rocksdb_played_in_memory_equals_kafka(case: dict[str, Any]) -> None:
     """A deployment that is given no store plays RocksDB's rules, and needs no RocksDB."""
     assert per_record(lives_of(case, plan_of(case))) == case["expected"]["per_record"]
+
+
+def test_kernels_play_deployments_as_kafka_does() -> None:
+    """Each life that kernels can play: results in order with their times, drops, and what the store holds."""
+    played: Counter[str] = Counter()
+    for case in PLAIN:
+        plan = plan_of({**case, "built_in": True} if case["aggregation"] in BUILT_INS else case)
+        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+            lives = lives_of(case, plan)
+            if not calls.call_count:
+                continue
+            played[f"{case['window']['kind']} {case['emit']} {case['store']}"] += 1
+            assert per_record(lives) == case["expected"]["per_record"], case["id"]
+            if case["store"] == "in_memory":
+                answer = run_case(case, "deployed")
+                assert answer["final_store"] == case["expected"]["final_store"], case["id"]
+                for name, total in answer["metrics"].items():
+                    assert total == case["expected"]["metrics"][name], (case["id"], name)
+    assert played == PLAYED
 
 
 def test_overflow_is_refused_where_kafka_wraps() -> None:

@@ -13,9 +13,10 @@ from sortedcontainers import SortedDict
 
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import one_of
+from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.store import BaseStore
-from sessionkit.stores.contract import RESTARTS, Snapshot, StoredColumns
-from sessionkit.stores.rows import KEY_TYPES, as_stored
+from sessionkit.stores.contract import RESTARTS, Snapshot, StoredColumns, StoredSession
+from sessionkit.stores.rows import KEY_TYPES, as_stored, time_of
 from sessionkit.stores.state.column_state import ColumnState
 
 
@@ -23,16 +24,35 @@ class Partition:
     """One partition's windows by the time that the store keeps them by, what it has observed, how far it was read."""
 
     def __init__(self) -> None:
-        self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
+        self._by_time: SortedDict = SortedDict()
+        self.waiting: StoredColumns | None = None  # what a compiled run left, until somebody asks for it in the map
         self.observed_time_ms = -1
         self.snapshot = Snapshot()
         # Where each read stands that goes on while windows are put: nothing expires from that time on.
         self.open_reads: dict[object, int] = {}
 
+    @property
+    def by_time(self) -> SortedDict:
+        """Session end, or window start → key bytes → what the store holds there."""
+        if self.waiting is not None:
+            found: dict[int, dict[bytes, Any]] = {}
+            for _, each in as_stored(self.waiting):
+                at, raw = found.setdefault(time_of(each), {}), key_bytes(each.key)
+                if isinstance(each, StoredSession):
+                    at.setdefault(raw, SortedDict())[each.window_start_ms] = each
+                else:
+                    at[raw] = each
+            self._by_time = SortedDict({time_ms: SortedDict(by_key) for time_ms, by_key in found.items()})
+            self.waiting = None
+        return self._by_time
+
     def copy(self) -> Partition:
         """A twin with these windows in maps of its own: what is put into one is not in the other."""
         twin = Partition()
         twin.observed_time_ms, twin.snapshot = self.observed_time_ms, self.snapshot
+        twin.waiting = self.waiting
+        if twin.waiting is not None:
+            return twin
         for time_ms, by_key in self.by_time.items():
             twin.by_time[time_ms] = SortedDict(
                 (raw, held.copy() if isinstance(held, SortedDict) else held) for raw, held in by_key.items()

@@ -14,12 +14,12 @@ from sessionkit.base.result_columns import TIMES
 from sessionkit.base.text import key_name, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.frames import Frame
+from sessionkit.trace.loops import last_touches
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.explain.life import find_window
 from sessionkit.views.html import Pictured
-from sessionkit.views.loops import last_touches
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, span_words
 

@@ -1,0 +1,57 @@
+"""The stores of which kernels know the rules: what is in them as columns, without a row for each window."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from sessionkit.deployed.forgetting import ForgettingSessions
+from sessionkit.stores.contract import StoredColumns
+from sessionkit.stores.memory.sessions import MemorySessionStore
+from sessionkit.stores.rows import as_columns
+from sessionkit.stores.segments import Segments
+
+KernelStore: TypeAlias = MemorySessionStore | ForgettingSessions
+
+
+def is_known(store: object) -> bool:
+    """Whether kernels know what this store shows: one in memory; one by RocksDB's rules while nothing was put."""
+    if type(store) is ForgettingSessions:
+        states = store._partitions.values()
+        return not store.notices and all(state.newest_ms == state.observed_ms == -1 for state in states)
+    return type(store) is MemorySessionStore and store.retention_ms is not None
+
+
+def segments_of(store: KernelStore) -> Segments | None:
+    """The segments in which a store on disk expires; None: it is in memory."""
+    return store.segments if isinstance(store, ForgettingSessions) else None
+
+
+def observed_ms(store: KernelStore, partition: int) -> int:
+    """The largest time that was put into a partition since the store was opened; -1 if none was."""
+    if isinstance(store, ForgettingSessions):
+        return store._partitions[partition].observed_ms
+    return store._of(partition).observed_time_ms
+
+
+def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names: tuple[str, ...]) -> StoredColumns:
+    """All that a partition holds."""
+    if isinstance(store, ForgettingSessions):  # a new one
+        return as_columns(store.holds, [], key_type, names)
+    waiting = store._of(partition).waiting
+    if waiting is not None and waiting.key.type == key_type and tuple(waiting.aggregates) == names:
+        return waiting
+    return as_columns(store.holds, [(partition, each) for each in store.all(partition=partition)], key_type, names)
+
+
+def take_over(store: KernelStore, partition: int, columns: StoredColumns, observed_ms: int) -> None:
+    """Puts what a run left in a partition in place of all that it held, and the time that it has observed."""
+    if isinstance(store, ForgettingSessions):
+        state = store._partitions[partition]
+        state.waiting, state.observed_ms, state.dropped_at_ms = columns, observed_ms, observed_ms
+        return
+    held = store._of(partition)
+    held.waiting, held.observed_time_ms = columns, observed_ms
+    if len(columns.key):
+        store._note_kind(columns.key[0].as_py())

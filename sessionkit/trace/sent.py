@@ -1,0 +1,79 @@
+"""The results that a run sends downstream, as columns: of which window, by which record, and where their value is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sessionkit.base.arrays import Bytes, Codes, Longs
+from sessionkit.base.decisions import ADDED, LATE
+from sessionkit.trace.loops import last_touches, update_rows
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.window_trace import WindowTrace
+
+WHATS = ("update", "tombstone", "final")
+UPDATE, TOMBSTONE, FINAL = range(len(WHATS))
+LOADED, NO_VALUE = -1, -2  # instead of a step: as the window came from a store; null
+
+
+class Sent(NamedTuple):
+    """One row a result, in the order in which they go out.
+
+    A value is told by the step after which its window held it: a record of a session, a touch of another window.
+    """
+
+    what: Bytes  # a place in `WHATS`
+    at: Longs  # the record that sent it
+    window: Codes  # its row
+    start_ms: Longs
+    end_ms: Longs
+    timestamp_ms: Longs
+    step: Longs  # of its value
+    old: Callable[[], Longs]  # the step of the value that it replaces
+
+
+def sent_by_sessions(trace: SessionTrace) -> Sent:
+    """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one.
+
+    Only a tombstone replaces a value: the new session takes no other's place.
+    """
+    (start_after, end_after), times = trace.bounds_after, trace.batch.timestamp_ms
+    size = len(trace.window_columns.key)
+    start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
+    at, row, start_ms, end_ms, tombstone = update_rows(
+        trace.window, trace.decision, times, trace.merges, start_after, end_after, start, end, trace.sent_on_update
+    )
+
+    def old() -> Longs:
+        touch = np.full(len(at), NO_VALUE)
+        touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
+        return touch
+
+    what, step = np.where(tombstone, np.uint8(TOMBSTONE), np.uint8(UPDATE)), np.where(tombstone, NO_VALUE, at)
+    return Sent(what, at, row, start_ms, end_ms, end_ms, step, old)
+
+
+def sent_by_windows(trace: WindowTrace) -> Sent:
+    """Time and sliding windows that go downstream on update: every one that a record changed or made."""
+    touches = trace.touches
+    live = np.flatnonzero(touches.effect != LATE)
+    start_ms = touches.start_ms[live]
+
+    def old() -> Longs:
+        return np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)[live]
+
+    what, row = np.full(len(live), UPDATE, np.uint8), touches.window[live]
+    ends_ms, newest_ms = trace.ends_ms(start_ms), trace.newest_ms[live]
+    return Sent(what, touches.record[live], row, start_ms, ends_ms, newest_ms, live, old)
+
+
+def _touch_before(window: Codes) -> Longs:
+    """For each touch the one before it of the same window, -1 for none."""
+    order = np.argsort(window, kind="stable")
+    before = np.full(len(window), -1)
+    is_same = window[order[1:]] == window[order[:-1]]
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before

@@ -1,0 +1,164 @@
+"""What the kernels play of a deployment is what the processor plays: decisions, results, what is refused and held."""
+
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sessionkit as sk
+from sessionkit.deployed import compiled_run
+from sessionkit.deployed.kernel_stores import observed_ms
+from sessionkit.trace.session_trace import SessionTrace
+from tests.deployments import processor_only
+from tests.interpreted import fewer
+from tests.kinds import group_in_ms, in_ms
+from tests.property.streams import AGGREGATIONS, Stream, draw, rows_of
+
+SEEDS = range(fewer(4_000))
+GROUP = max(1, len(SEEDS) // 10)
+NAMED: tuple[tuple[str, ...], ...] = (
+    ("count",), ("sum", "count"), ("min",), ("min", "max"), ("mean", "real_sum"), ("first", "last"),
+)  # fmt: skip
+RESTARTS = ("disk", "changelog", "killed")
+
+
+def deployment(rng: np.random.Generator, stream: Stream) -> tuple[sk.Deployment, list[int] | None]:
+    """(a deployment without a cache, its clock if that is not stream time)."""
+    size = len(stream.table)
+    restarts: list[Any] = []
+    if size and rng.random() < 0.4:
+        rows = sorted(set(rng.integers(0, size, int(rng.integers(1, 4))).tolist()))
+        restarts = [(row, str(rng.choice(RESTARTS))) for row in rows]
+    clock = np.cumsum(rng.integers(0, 3, size)).tolist() if rng.random() < 0.5 else None
+    every = sorted(set(rng.integers(0, size, 3).tolist())) if size and rng.random() < 0.5 else None
+    how = sk.Deployment.plain(
+        store=rng.choice(["memory", "rocksdb"]),
+        retention=in_ms(stream.retention_ms),
+        emit_interval=in_ms(int(rng.choice([0, 0, 1, 7, 50]))),
+        commit_interval=in_ms(int(rng.choice([0, 5, 100]))),
+        commit_every=every,
+        restarts=restarts,
+    )
+    return how, clock
+
+
+def in_segments(rng: np.random.Generator, stream: Stream) -> Stream:
+    """The stream, in a part of the cases with all lengths and times so much longer that segments of a minute expire."""
+    times = np.asarray(stream.table["time"].fill_null(0))
+    by = int(rng.choice([1, 1, 999, 7_001, 60_000]))
+    if np.abs(times).max(initial=0) > 2**40 or by == 1:
+        return stream
+    longer = pc.multiply(stream.table["time"], by)
+    windows = sk.SessionWindows(
+        inactivity_gap_ms=stream.windows.inactivity_gap_ms * by, grace_ms=stream.windows.grace_ms * by
+    )
+    table = stream.table.set_column(stream.table.column_names.index("time"), "time", longer)
+    return Stream(windows, stream.retention_ms * by, table)
+
+
+def plan_of(rng: np.random.Generator, windows: Any) -> sk.Plan:
+    """A plan over these windows, with one of the sets of results and one of the emit strategies."""
+    grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset", on_bad_time="drop")
+    named = NAMED[rng.integers(len(NAMED))]
+    emit: Any = rng.choice(["on_window_update", "on_window_close"])
+    return grouped.windowed_by(windows).emit(emit).aggregate(**{name: AGGREGATIONS[name] for name in named})
+
+
+def _states(run: sk.Run) -> list[tuple[Any, ...]]:
+    store: Any = run._store
+    numbers = run._outcome.batch.partitions.tolist()
+    return [(p, store.snapshot(p), observed_ms(store, p), list(store.all(partition=p))) for p in numbers]
+
+
+def _facts(run: sk.Run) -> dict[str, Any]:
+    """All that a life tells, but for the order of the windows that it found in its store."""
+    done, trace = run.deployed, run.trace
+    assert done is not None
+    trace.check()
+    outcome, columns = run._outcome, trace.window_columns
+    ids = np.stack([columns.partition, columns.key, columns.opened_by], axis=1)[:, :].tolist()
+    windows = sorted(map(str, trace.windows().to_pylist()))
+    facts = {
+        "records": trace.records().to_pylist(),
+        "windows": windows,
+        "closes": [(at, ids[w], *rest) for at, w, *rest in zip(*(c.tolist() for c in trace.closes), strict=True)],
+        "sent": rows_of(run._changelog_with(old_values=True)),
+        "forwarded": [each._replace(result=each.result._replace(replaced=None)) for each in done.forwarded],
+        "refused": list(done.refused),
+        "looks": list(done.looks),
+        "clock": None if done.clock_ms is None else list(done.clock_ms),
+        "committed": done.committed_count,
+        "snapshots": outcome.snapshots,
+        "metrics": run.metrics(),
+        "closed": sorted(zip(map(str, ids), outcome.closed.tolist(), strict=True)),
+        "table": rows_of(run._table),
+    }
+    if isinstance(trace, SessionTrace):
+        facts["merges"] = [(at, ids[a], ids[b]) for at, a, b in zip(*(c.tolist() for c in trace.merges), strict=True)]
+        facts["reopened"] = [
+            (at, ids[w], *rest) for at, w, *rest in zip(*(c.tolist() for c in trace.reopenings), strict=True)
+        ]
+    return facts
+
+
+def same(plan: sk.Plan, stream: Stream, how: sk.Deployment, clock: list[int] | None, seed: int) -> Sequence[sk.Run]:
+    """Plays the deployment both ways and compares them life by life; gives the lives."""
+
+    def lives() -> tuple[Any, sk.Run]:
+        run = plan._run_deployed(stream.batch(), how, clock=clock)
+        assert run.deployed is not None
+        return run.deployed.lives, run
+
+    found, run = lives()
+    with processor_only():
+        wanted, reference = lives()
+    assert len(found) == len(wanted)
+    for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        facts, expected = _facts(one), _facts(other)
+        for name in expected:
+            assert facts[name] == expected[name], (seed, number, name)
+    assert _states(run) == _states(reference), seed
+    return found
+
+
+@pytest.mark.parametrize("first", SEEDS[::GROUP])
+def test_compiled_sessions_are_those_of_the_processor(first: int) -> None:
+    compiled = finals = refused = 0
+    for seed in range(first, first + GROUP):
+        stream, rng = draw(seed), np.random.default_rng(seed)
+        if stream.windows.until_ms is not None:
+            continue
+        stream = in_segments(rng, stream)
+        how, clock = deployment(rng, stream)
+        plan = plan_of(rng, stream.windows)
+        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+            lives = same(plan, stream, how, clock, seed)
+        compiled += calls.call_count
+        finals += sum(row["what"] == "final" for life in lives for row in pa.table(life._changelog).to_pylist())
+        refused += sum(len(life.deployed.refused) for life in lives if life.deployed is not None)
+    assert compiled > GROUP // 2
+    assert finals > 0
+    assert refused > 0
+
+
+def test_many_open_sessions_of_a_key() -> None:
+    """Long walks move a key to the cells, where what the store forgets is overlooked as well."""
+    for seed in range(fewer(40)):
+        rng = np.random.default_rng(seed)
+        size, gap = 500, int(rng.choice([0, 1, 3, 10]))
+        grace = int(rng.choice([200, 10_000])) * (gap + 1)
+        offsets, zeros = np.arange(size), np.zeros(size, np.int32)
+        table = pa.table(
+            {"partition": zeros, "offset": offsets, "key": rng.choice(["a", "b"], size).tolist(),
+             "time": rng.integers(0, 300 * (gap + 1), size), "value": zeros,
+             "real": pa.array(rng.normal(size=size), mask=rng.random(size) < 0.3)},
+        )  # fmt: skip
+        windows = sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)
+        stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), table)
+        emit: Any = rng.choice(["on_window_update", "on_window_close"])
+        plan = plan_of(rng, windows).emit(emit)
+        same(plan, stream, sk.Deployment.plain(retention=in_ms(stream.retention_ms)), None, seed)
