@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,13 @@ class Sent(NamedTuple):
     timestamp_ms: Longs
     step: Longs  # of its value
     old: Callable[[], Longs]  # the step of the value that it replaces
+
+
+def running_of(trace: SessionTrace | WindowTrace, fold: Any) -> Any:
+    """The results of a fold at each step: after each record of sessions, after each touch of other windows."""
+    if isinstance(trace, WindowTrace):
+        return fold.running_touches(trace.touches)
+    return fold.running(trace.window, trace.merges)
 
 
 def sent_by_sessions(trace: SessionTrace) -> Sent:

@@ -50,10 +50,6 @@ class SessionTrace(Trace):
         """The session that each record came to; -1 for a dropped one."""
         return self.window
 
-    def running(self, fold: Any) -> Any:
-        """The results of a fold after each record."""
-        return fold.running(self.window, self.merges)
-
     @cached_property
     def survivor(self) -> Longs:
         """The session that each record is in at the end, after every merge; -1 for a dropped one."""

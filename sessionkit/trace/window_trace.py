@@ -60,10 +60,6 @@ class WindowTrace(Trace):
         """Every window that a record met."""
         return self.find_touches()
 
-    def running(self, fold: Any) -> Any:
-        """The results of a fold after each touch."""
-        return fold.running_touches(self.touches)
-
     @cached_property
     def missed(self) -> Touches:
         """The touches of closed windows: each is a drop, as Kafka counts them."""

@@ -21,7 +21,7 @@ from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import NO_VALUE, WHATS, Sent, sent_by_sessions, sent_by_windows
+from sessionkit.trace.sent import NO_VALUE, WHATS, Sent, running_of, sent_by_sessions, sent_by_windows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -240,7 +240,7 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
 
 def _running(outcome: Outcome, trace: SessionTrace | WindowTrace) -> dict[str, Column]:
     """The result of its window after each record, or after each touch of it."""
-    return {name: trace.running(fold) for name, fold in outcome.folds.items()}
+    return {name: running_of(trace, fold) for name, fold in outcome.folds.items()}
 
 
 # What goes downstream on update, and on close.
