@@ -255,10 +255,12 @@ class _Life:
             trace.window, trace.merges, *trace.bounds_after, trace.loaded_start_ms, trace.loaded_end_ms,
             self._close_ms(np.arange(len(trace))), columns.partition, looks, held_from_ms, until, room,
         )  # fmt: skip
-        found = room.take(slice(count))
+        found = room.take(slice(count)).take(slice(None, None, -1))  # in the order of the records
         rank = outcome.key_ranks[columns.key[found.window]]
         places = (-found.start_ms, rank) if self._segments is None else (rank, found.start_ms)
-        order = np.lexsort((found.step, *places, found.end_ms, looks.at[found.look]))
+        order = np.lexsort((*places, found.end_ms))
+        if len(self._before) > 1:  # in one partition a later end is never found by an earlier look
+            order = order[np.argsort(looks.at[found.look[order]], kind="stable")]
         found, rank = found.take(order), rank[order]
         # on disk a session that no read finds any more is there until one is put, or deleted, with its key and bounds
         same = (found.look[1:] == found.look[:-1]) & (rank[1:] == rank[:-1])
