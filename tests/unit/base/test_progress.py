@@ -100,7 +100,11 @@ def test_other_threads_show_nothing(bars: list[Bar]) -> None:
     ("call", "words"),
     [
         (lambda plan, data: plan.run(data), "running the plan"),
-        (lambda plan, data: plan.run(data, deployment=sk.Deployment()), "replaying the records"),
+        (lambda plan, data: plan.run(data, deployment=sk.Deployment()), "running the plan"),
+        (
+            lambda plan, data: plan.emit("on_window_update").run(data, deployment=sk.Deployment()),
+            "replaying the records",
+        ),
         (lambda plan, data: sk.sweep(plan, data, grace=[0, "5s"]), "sweeping 2 cells"),
         (sk.suggest_grace, "looking for a grace"),
         (lambda plan, data: sk.audit(plan, data).words(), "auditing, replaying the records"),
