@@ -122,10 +122,11 @@ class CompiledFold:
         accumulators = zip(self._accumulators, self._loaded, strict=True)
         parts = [(getattr(each, call)(*steps), held) for each, held in accumulators]
         names = [part.name for part in self._aggregation.parts]
-        return tuple(
-            columns[0].to_pylist() if len(names) == 1 else pa.StructArray.from_arrays(columns, names).to_pylist()
+        after, before = (
+            python_values(columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names))
             for columns in map(list, zip(*parts, strict=True))
         )
+        return after, before
 
 
 def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:

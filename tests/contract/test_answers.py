@@ -81,6 +81,8 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "count": lambda: plan.windowed_by(plan._complete_windows).count(), "code": plan.code, "to_java": plan.to_java,
         "to_ksql": plan.to_ksql, "to_flink_sql": plan.to_flink_sql, "to_spark": plan.to_spark,
         "shown": lambda: (repr(plan), str(plan)),
+        "write": lambda: plan.write(table, table=folder / "table", dropped=folder / "dropped"),
+        "write of its changelog": lambda: plan.write(table, changelog=folder / "changelog", records=folder / "records"),
     }  # fmt: skip
 
 

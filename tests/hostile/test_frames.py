@@ -307,7 +307,10 @@ def test_what_python_has_no_value_for(column: pa.Array, telling: str) -> None:
         return newer
 
     refused(UnsupportedData, telling, lambda: plan(it=sk.reduce(last, "v")).run(table(v=column)).table())
-    refused(UnsupportedData, telling, lambda: run_deployed(plan(it=sk.first("v")), table(v=column)))
+    refused(UnsupportedData, telling, lambda: run_deployed(plan(all=sk.collect("v")), table(v=column)))
+    refused(
+        UnsupportedData, telling, lambda: list(run_deployed(plan(it=sk.first("v")), table(v=column)).deployed.forwarded)
+    )
     run = plan(it=sk.first("v")).run(table(v=column))
     assert run.table()["it"].combine_chunks().equals(column)
     assert "1 record" in run._repr_html_()
