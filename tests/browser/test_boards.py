@@ -48,7 +48,8 @@ def settle(visit: Visit) -> None:
         """() => {
           const room = document.querySelector('.sessionkit-room');
           const place = document.querySelector('.sessionkit-picture');
-          if (!place?._fullLayout) return false;
+          const strip = document.querySelector('.sessionkit-strip');
+          if (!place?._fullLayout || (strip && strip.dataset.revision !== place.dataset.revision)) return false;
           const width = Math.min(Math.max(Math.floor(room.clientWidth / 20) * 20, 600), 2400);
           const now = `${place.dataset.revision} ${place._fullLayout.width}`;
           const isSteady = window.wasThen === now && place._fullLayout.width === width;
