@@ -1,9 +1,11 @@
-"""What all tests share: one Spark session, one browser, and no skipped test in CI."""
+"""What all tests share: one Spark session, one browser, no skipped test in CI, and what a crash leaves behind."""
 
+import faulthandler
 import gc
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -66,6 +68,20 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+CRASHES, STACKS_SHOWN = Path("out", "crashes"), 40
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, which writes where nobody reads it: into a process that is gone
+def pytest_configure(config: pytest.Config) -> None:
+    """Where tests are spread over processes, the stacks of one that crashes are written into a file."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        shutil.rmtree(CRASHES, ignore_errors=True)
+        CRASHES.mkdir(parents=True, exist_ok=True)
+    else:
+        faulthandler.enable((CRASHES / worker).open("w"))
+
+
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # else libraries say at the end that they leak
 
@@ -103,6 +119,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("skipped tests fail in CI (SESSIONKIT_CI=1)", red=True)
         for name in skipped:
             terminalreporter.line(name)
+    for file in sorted(CRASHES.glob("*")):
+        if stacks := file.read_text(encoding="utf-8", errors="replace"):
+            terminalreporter.section(f"the stacks of {file.name}, which crashed", red=True)
+            terminalreporter.line("\n".join(stacks.splitlines()[:STACKS_SHOWN]))
 
 
 @pytest.fixture(scope="session")

@@ -52,13 +52,14 @@ def play(address: str) -> int:
     arrived_s = flights["departed"].to_numpy().astype("datetime64[ms]").astype(np.int64) / 1_000
     due_s = np.maximum.accumulate(arrived_s - arrived_s[0]) / SPEED
     times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(np.int64)
-    writer, began = producer(address), time.monotonic()
-    for key, ms, delay, due in zip(keys, times_ms.tolist(), flights["dep_delay"].tolist(), due_s.tolist(), strict=True):
-        if (early := due - (time.monotonic() - began)) > 0.01:
-            writer.poll(0)
-            time.sleep(early)
-        writer.produce(FLIGHTS, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
-    writer.flush()
+    rows = zip(keys, times_ms.tolist(), flights["dep_delay"].tolist(), due_s.tolist(), strict=True)
+    began = time.monotonic()
+    with producer(address) as writer:
+        for key, ms, delay, due in rows:
+            if (early := due - (time.monotonic() - began)) > 0.01:
+                writer.poll(0)
+                time.sleep(early)
+            writer.produce(FLIGHTS, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
     return len(flights)
 
 

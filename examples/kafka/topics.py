@@ -29,9 +29,9 @@ class Record(NamedTuple):
 
 def create_topics(address: str, *names: str, partitions: int) -> None:
     """Makes the topics."""
-    admin = AdminClient({"bootstrap.servers": address})
-    for future in admin.create_topics([NewTopic(name, partitions) for name in names]).values():
-        future.result(TIMEOUT_S)
+    with AdminClient({"bootstrap.servers": address}) as admin:
+        for future in admin.create_topics([NewTopic(name, partitions) for name in names]).values():
+            future.result(TIMEOUT_S)
 
 
 def producer(address: str) -> Producer:

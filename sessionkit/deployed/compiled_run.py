@@ -35,7 +35,7 @@ from sessionkit.trace.sent import FINAL, NO_VALUE, Sent, sent_by_sessions
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import NONE_NULL, Expiry
-from sessionkit.windows.finals import Finals, LookRules, Looks, find_final_sessions, find_looks
+from sessionkit.windows.finals import Finals, Looks, find_final_sessions, find_looks
 from sessionkit.windows.session import SessionWindows
 
 NEVER_NULL = ("count", "count_values", "sum")  # loops whose aggregate is a number from the beginning
@@ -123,8 +123,7 @@ def _start(
     newest_ms = newest_times(batch, stream_times_of(batch, before)) - windows.close_lag_ms
     state, rest = None, {}
     for (p, each), close_ms in zip(columns.items(), newest_ms.tolist(), strict=True):
-        is_known = ~is_null(pc.index_in(each.key, value_set=batch.keys))
-        is_met = is_known | (_last_instants_ms(windows, each) < close_ms)
+        is_met = ~is_null(pc.index_in(each.key, value_set=batch.keys)) | (each.timestamp_ms < close_ms)
         met, rest[p] = each.take(np.flatnonzero(is_met)), each.take(np.flatnonzero(~is_met))
         state = met if state is None else joined_columns(state, met)
     if state is None:
@@ -132,11 +131,6 @@ def _start(
     code, keys = codes_of(state.key, batch.keys)
     order = by_key_and_time(code, state.partition, state.time_ms, len(keys))
     return Start(before, position, state.take(order), code[order], keys), rest
-
-
-def _last_instants_ms(windows: WindowKind, columns: Any) -> Longs:
-    ends_ms: Longs = columns.end_ms if windows.holds == "sessions" else windows.ends_ms(columns.start_ms)
-    return ends_ms if windows.inclusive_end else ends_ms - 1
 
 
 def _null_values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> Flags:
@@ -210,15 +204,16 @@ class _Life:
         trace, how = self._trace, self._how
         first, rows = grouped(trace.batch.partition, len(self._before))
         clock_ms = np.empty(0, np.int64) if how.clock is None else np.asarray(how.clock, np.int64)
-        rules = LookRules(self._windows.close_lag_ms, 0, 0, how.emit_interval_ms)
+        lag_ms, interval_ms = self._windows.close_lag_ms, how.emit_interval_ms
         at, lowest, highest = (np.empty(len(trace), np.int64) for _ in range(3))
         looks = Looks(at, lowest, highest, np.zeros(len(first), np.int64))
         closed_ms = self._closed_before_ms.copy()
         for p, last in enumerate(closed_ms.tolist()):
             own = rows[first[p] : first[p + 1]]
             looks.first[p + 1], closed_ms[p] = find_looks(
-                own, looks.first[p], trace.decision, trace.stream_time_ms, clock_ms, rules, last, at, lowest, highest
-            )
+                own, looks.first[p], trace.decision, trace.stream_time_ms, clock_ms, lag_ms, interval_ms,
+                last, at, lowest, highest,
+            )  # fmt: skip
         count = looks.first[-1]
         return Looks(at[:count], lowest[:count], highest[:count], looks.first), closed_ms
 

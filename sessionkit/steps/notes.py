@@ -6,10 +6,12 @@ import base64
 import contextlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -21,6 +23,7 @@ from sessionkit.stores.state.chunked_state import windows_of, windows_table
 
 FORMAT = 1
 _NOTE, _PARTITION = "note.json", "partition"
+_PART, _STATE = re.compile(r"part-\d{5,}\.parquet"), re.compile(r"state-\d+-[01]\.parquet")
 
 
 @dataclass
@@ -51,8 +54,18 @@ class Note:
             body["counts"] = Counter({int(code): number for code, number in body["counts"].items()})
             for name in ("begun", "snapshots"):
                 body[name] = {int(number): Snapshot(*each) for number, each in body[name].items()}
-            return cls(**body)
+            return note if (note := cls(**body))._is_sound() else None
         return None
+
+    def _is_sound(self) -> bool:
+        """Whether it names only what a write makes, as others could have changed it."""
+        files = [each for of_target in self.files.values() for each in of_target.items()]
+        counts: list[Any] = [self.rows, self.untouched, *(count for _, count in files)]
+        return (
+            all(isinstance(count, int) and count >= 0 for count in counts)
+            and all(_PART.fullmatch(name) for name, _ in files)
+            and (self.state == "" or _STATE.fullmatch(self.state) is not None)
+        )
 
     def save(self, folder: Path, windows: StoredColumns | None) -> None:
         """Writes it down, with the windows that are open: both, or what was noted before stays."""

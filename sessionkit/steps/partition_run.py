@@ -92,8 +92,8 @@ class Steps:
         read: Mapping[int, int] | None = None,
     ) -> None:
         self.state = ColumnState(windows.holds) if state is None else state
-        self._read = {number: each.position for number, each in self.state.snapshots.items()}
-        self._read = self._read if read is None else dict(read)
+        done = {number: each.position for number, each in self.state.snapshots.items()}
+        self._read = done if read is None else dict(read)
         self._windows, self._retention_ms = windows, retention_ms
         self._how: Any = {"retention_ms": retention_ms, "keep_trace": keep_trace}
         self._aggregations = aggregations

@@ -119,7 +119,8 @@ class _Writing:
     def __init__(self, job: WriteJob) -> None:
         self._job, self._store = job, job.store
         self._places = {name: Place(path, job.schemas[name]) for name, path in job.paths.items()}
-        self._folder = next(iter(self._places.values())).aside  # where the note is
+        self._first = next(iter(self._places.values()))
+        self._folder = self._first.aside  # where the note is
         self._is_noted = False
         numbers = [] if job.store is None else job.store.read_partitions
         self._now = {} if job.store is None else {number: job.store.snapshot(number) for number in numbers}
@@ -130,7 +131,7 @@ class _Writing:
         note = Note.read(self._folder) if self._job.can_go_on else None
         if note is None or note.call != self._job.call:
             return None
-        is_whole = all((self._folder / name).exists() for name in [note.state] if name)
+        is_whole = not note.state or (self._folder / note.state).exists()
         is_same = note.begun == self._now or (note.is_done and {**note.begun, **note.snapshots} == self._now)
         return note if is_whole and is_same else None
 
@@ -153,7 +154,7 @@ class _Writing:
             self._commit()
             for place in [*self._places.values()][::-1]:
                 place.clear()
-                if place.aside != self._folder:
+                if place is not self._first:
                     place.end(remove=True)
             note.forget(self._folder)  # last, so that a call after a kill removes what is left
         return self._written()
@@ -247,7 +248,7 @@ class _Writing:
             note.files[name], note.schemas[name] = place.files, schema_text(place.schema)
         note.snapshots, note.untouched = state.snapshots, state.untouched
         if self._job.can_go_on or self._store is not None:
-            with self._places[next(iter(self._places))].results.writing(self._folder):
+            with self._first.results.writing(self._folder):
                 note.save(self._folder, state.everything)
             self._is_noted = self._job.can_go_on
 

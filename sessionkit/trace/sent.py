@@ -14,7 +14,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 
 WHATS = ("update", "tombstone", "final")
-UPDATE, TOMBSTONE, FINAL = range(len(WHATS))
+UPDATE, TOMBSTONE, FINAL = range(len(WHATS))  # the first two are the answer to "is it a tombstone?"
 LOADED, NO_VALUE = -1, -2  # instead of a step: as the window came from a store; null
 
 
@@ -59,8 +59,8 @@ def sent_by_sessions(trace: SessionTrace) -> Sent:
         touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
         return touch
 
-    what, step = np.where(tombstone, np.uint8(TOMBSTONE), np.uint8(UPDATE)), np.where(tombstone, NO_VALUE, at)
-    return Sent(what, at, row, start_ms, end_ms, end_ms, step, old)
+    step = np.where(tombstone, NO_VALUE, at)
+    return Sent(tombstone.view(np.uint8), at, row, start_ms, end_ms, end_ms, step, old)
 
 
 def sent_by_windows(trace: WindowTrace) -> Sent:

@@ -21,7 +21,7 @@ from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import NO_VALUE, WHATS, Sent, running_of, sent_by_sessions, sent_by_windows
+from sessionkit.trace.sent import LOADED, NO_VALUE, WHATS, Sent, running_of, sent_by_sessions, sent_by_windows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -173,7 +173,7 @@ def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool) -> dict[str, C
     running = _running(outcome, trace)
     results = _replaced(outcome, running, sent.step, sent.window)
     old = _replaced(outcome, running, sent.old(), sent.window) if old_values else {}
-    what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.astype(np.int8)), texts(WHATS)).cast(pa.string())
+    what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.view(np.int8)), texts(WHATS)).cast(pa.string())
     key = _keys(outcome, trace.window_columns.key[sent.window])
     return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old)
 
@@ -184,7 +184,7 @@ def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row
     Null where there is none: the window is new, or `touch` is NO_VALUE.
     """
     count, loaded = len(next(iter(running.values()), ())), outcome.window_columns.loaded_count
-    if not loaded:
+    if not loaded or not (touch == LOADED).any():
         return _with_nulls(running, touch, touch < 0)
     place = np.where(touch >= 0, touch, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, count + row))
     first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}

@@ -16,7 +16,7 @@ from sessionkit.base.decisions import LATE
 
 
 class Looks(NamedTuple):
-    """Each look for final results: its record, and the span of times, ends of sessions or else starts, that it reads.
+    """Each look for final results: its record, and the span of ends of sessions that it reads.
 
     In order of partition, and within that of record.
     """
@@ -27,25 +27,10 @@ class Looks(NamedTuple):
     first: Longs  # that of each partition; and how many there are
 
 
-class LookRules(NamedTuple):
-    """Which records look for final results, and how far: the lengths of a kind of window, and the emit interval."""
-
-    close_lag_ms: int
-    length_ms: int  # from a window's start to its end; 0 of sessions
-    advance_ms: int  # 0: windows do not start at its multiples
-    interval_ms: int
-
-
 @compiled_loop
-def _windows_differ(t, other, length, advance):  # type: ignore[no-untyped-def]
-    """Whether two times lie in different windows; `other` is not before 0."""
-    if t // advance != other // advance:
-        return True
-    return max(0, t - length + advance) // advance != max(0, other - length + advance) // advance
-
-
-@compiled_loop
-def find_looks(rows, first, decision, stream_time_ms, clock_ms, rules, last, at, lowest_ms, highest_ms):  # type: ignore[no-untyped-def]
+def find_looks(  # type: ignore[no-untyped-def]
+    rows, first, decision, stream_time_ms, clock_ms, close_lag, interval, last, at, lowest_ms, highest_ms
+):
     """Notes the looks of one partition, whose records are `rows`; (how many there are then, the last close time).
 
     Source: AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; see also the processors' `closed`.
@@ -59,22 +44,12 @@ def find_looks(rows, first, decision, stream_time_ms, clock_ms, rules, last, at,
         now = clock_ms[i] if clock_ms.shape[0] else 0
         if now < following:
             continue
-        following = now + rules.interval_ms
-        close = stream_time_ms[i] - rules.close_lag_ms
+        following = now + interval
+        close = stream_time_ms[i] - close_lag
         if last != -1 and close <= last:
             continue
-        lowest = max(0, last - rules.length_ms)
-        highest = close - rules.length_ms - 1
-        if rules.advance_ms > 0:
-            lowest = 0 if last == -1 else lowest + 1
-            highest += 1
-            if (
-                last != -1
-                and highest >= 0
-                and not _windows_differ(highest, lowest - 1, rules.length_ms, rules.advance_ms)
-            ):
-                continue
-        if highest < 0 or (rules.length_ms == 0 and highest < lowest):
+        lowest, highest = max(0, last), close - 1
+        if highest < lowest:
             continue
         last = close
         at[count], lowest_ms[count], highest_ms[count] = i, lowest, highest

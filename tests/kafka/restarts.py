@@ -71,11 +71,10 @@ def sent_by_kafka(address: str, case: Case, name: str) -> list[dict[str, Any]]:
     ((row, kind),) = case["restarts"]
     input, output, last = f"{name}-in", f"{name}-out", len(case["records"]) - 1
     create_topics(address, input, output, partitions=1)
-    admin = AdminClient({"bootstrap.servers": address})
     spec = {**case, "records": None, "bootstrap": address, "application": name, "input": input, "output": output}
     committed = next((each for each in case["commit_after"] if each <= row), -1)
     with state_folder() as folder:
-        with live_app(spec, folder, "RestartedApp") as app:
+        with AdminClient({"bootstrap.servers": address}) as admin, live_app(spec, folder, "RestartedApp") as app:
             if committed >= 0:
                 _produce(address, input, case, 0, committed + 1)
                 app.wait_until(lambda: read_up_to(admin, name, input) == committed + 1, seconds=STEP_TIMEOUT_S)
@@ -97,11 +96,10 @@ def _is_idle(folder: Path, record: int) -> bool:
 
 
 def _produce(address: str, topic: str, case: Case, start: int, stop: int) -> None:
-    writer = producer(address)
-    for record in case["records"][start:stop]:
-        key, value = key_of(case, record["key"]), record["value"]
-        raw = None if value is None else value.to_bytes(8, signed=True)
-        writer.produce(
-            topic, key=None if key is None else key_bytes(key), value=raw, timestamp=record["timestamp"], partition=0
-        )
-    assert writer.flush(30) == 0
+    with producer(address) as writer:
+        for record in case["records"][start:stop]:
+            key, value = key_of(case, record["key"]), record["value"]
+            raw = None if value is None else value.to_bytes(8, signed=True)
+            sent_key = None if key is None else key_bytes(key)
+            writer.produce(topic, key=sent_key, value=raw, timestamp=record["timestamp"], partition=0)
+        assert writer.flush(30) == 0

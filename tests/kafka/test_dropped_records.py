@@ -59,11 +59,11 @@ def _produce(address: str) -> None:
     flights = sk.load_sample("flights").iloc[:FLIGHTS]
     keys = flights["carrier"] + "@" + flights["origin"]
     times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(int).tolist()
-    writer = producer(address)
-    for number, (key, ms, delay) in enumerate(zip(keys, times_ms, flights["dep_delay"].tolist(), strict=True)):
-        value = None if number % 50 == 49 else json.dumps({"dep_delay": delay, "note": f"é {number}"})
-        writer.produce(INPUT, key=key, value=value, timestamp=ms)
-    assert writer.flush(30) == 0
+    with producer(address) as writer:
+        for number, (key, ms, delay) in enumerate(zip(keys, times_ms, flights["dep_delay"].tolist(), strict=True)):
+            value = None if number % 50 == 49 else json.dumps({"dep_delay": delay, "note": f"é {number}"})
+            writer.produce(INPUT, key=key, value=value, timestamp=ms)
+        assert writer.flush(30) == 0
 
 
 def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> None:

@@ -55,8 +55,7 @@ class Outcome(NamedTuple):
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     with skipped_without():
         build()
-    with broker_for(spark) as address:
-        admin = AdminClient({"bootstrap.servers": address})
+    with broker_for(spark) as address, AdminClient({"bootstrap.servers": address}) as admin:
         topics = [name + of for name in (UPDATES, FINALS) for of in ("", BESIDE, RESTARTED)]
         create_topics(address, INPUT, *topics, partitions=PARTITIONS)
         beside, restarted = _app(address, BESIDE), _app(address, RESTARTED)
@@ -78,10 +77,10 @@ def _produce(address: str, rows: slice) -> None:
     flights = sk.load_sample("flights").iloc[rows]
     keys = flights["carrier"] + "@" + flights["origin"]
     times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(int).tolist()
-    writer = producer(address)
-    for key, ms, delay in zip(keys, times_ms, flights["dep_delay"].tolist(), strict=True):
-        writer.produce(INPUT, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
-    assert writer.flush(30) == 0
+    with producer(address) as writer:
+        for key, ms, delay in zip(keys, times_ms, flights["dep_delay"].tolist(), strict=True):
+            writer.produce(INPUT, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
+        assert writer.flush(30) == 0
 
 
 def _app(address: str, name: str) -> dict[str, Any]:

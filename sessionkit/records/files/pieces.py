@@ -173,18 +173,12 @@ def _end_of_json(raw: bytes) -> int:
 # ---- the tables of a file
 
 
-def _inside(content: Content, wanted: Wanted) -> list[str]:
-    """The wanted columns that are in the file itself, not in the names of its folders."""
-    folders = dict(content.folders)
-    return [name for name in wanted.columns or () if name not in folders]
-
-
 def _parquet(content: Content, wanted: Wanted, first: int, most: int) -> tuple[int, Iterator[pa.Table]]:
     """(rows of whole row groups before the row `first`, which are left out; the tables of the others)."""
     with readable(content.name):
         source = content.seekable()
         source = pa.OSFile(source) if isinstance(source, str) else source
-        chosen = check_columns_of(content, parquet_names(source), _inside(content, wanted))
+        chosen = check_columns_of(content, parquet_names(source), wanted.inside(content) or [])
         options: dict[str, Any] = {"read_dictionary": [name for name in wanted.keys if name in chosen]}
         try:
             file = open_parquet(source, **options)
@@ -239,7 +233,7 @@ def _arrow_batches(content: Content) -> tuple[Any, Iterator[pa.RecordBatch]]:
 def _arrow(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
     with readable(content.name):
         reader, batches = _arrow_batches(content)
-        chosen = check_columns_of(content, reader.schema.names, _inside(content, wanted))
+        chosen = check_columns_of(content, reader.schema.names, wanted.inside(content) or [])
         for batch in batches:
             table = pa.Table.from_batches([batch]).select(chosen)
             table.validate(full=True)
@@ -247,13 +241,13 @@ def _arrow(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
 
 
 def _csv(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
-    inside = _inside(content, wanted)
+    inside = wanted.inside(content) or []
     with readable(content.name):
         yield from csv_batches(content, inside, wanted.keys, wanted.kinds, partial(check_columns_of, content))
 
 
 def _json(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
-    roots = {root for name in _inside(content, wanted) for root in beginnings(name)}
+    roots = {root for name in wanted.inside(content) or [] for root in beginnings(name)}
     kinds = {name: kind for name, kind in wanted.kinds.items() if not pa.types.is_nested(kind)}
     with readable(content.name), content.stream() as stream:
         rest = b""
@@ -271,7 +265,7 @@ def _json(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
 
 def _with_missing(table: pa.Table, content: Content, wanted: Wanted) -> pa.Table:
     """The table with the columns that none of its objects has, as they are missing in each."""
-    for name in _inside(content, wanted):
+    for name in wanted.inside(content) or []:
         root = name.partition(".")[0]
         if not {name, root} & {*table.column_names}:
             table = table.append_column(name, pa.nulls(len(table), wanted.kinds[name]))

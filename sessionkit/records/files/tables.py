@@ -46,6 +46,11 @@ class Wanted(NamedTuple):
     kinds: Kinds
     milliseconds: Collection[str]
 
+    def inside(self, content: Content) -> list[str] | None:
+        """The columns that are in a file itself, not in the names of its folders; None for all."""
+        folders = dict(content.folders)
+        return None if self.columns is None else [name for name in self.columns if name not in folders]
+
 
 class FromFile(NamedTuple):
     """The columns of files, and what is to be said about how they were read."""
@@ -133,17 +138,15 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
 
 
 def _read_one(content: Content, wanted: Wanted) -> pa.Table:
-    columns, folders = wanted.columns, dict(content.folders)
-    inside = None if columns is None else [name for name in columns if name not in folders]
     with readable(content.name):
-        table = _read_content(content, wanted._replace(columns=inside))
+        table = _read_content(content, wanted._replace(columns=wanted.inside(content)))
         return with_folders(table, content, wanted)
 
 
 def with_folders(table: pa.Table, content: Content, wanted: Wanted) -> pa.Table:
     """What was read of a file as the wanted columns: fields of its columns, and what its folders are called."""
     columns, kinds, folders = wanted.columns, wanted.kinds, dict(content.folders)
-    inside = None if columns is None else [name for name in columns if name not in folders]
+    inside = wanted.inside(content)
     table = table if inside is None else _with_fields(table, inside, kinds if content.kind in _UNTYPED else {})
     for name, value in folders.items():
         if name not in table.column_names and (columns is None or name in columns):

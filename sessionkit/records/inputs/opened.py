@@ -74,7 +74,7 @@ def _perhaps(data: Any, wanted: list[str]) -> str:
 
 
 def _opened(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
-    if is_path(data) or (isinstance(data, list | tuple) and data and all(map(is_path, data))):
+    if is_files(data):
         return _from_files(data, wanted, source, milliseconds)
     if hasattr(data, "__arrow_c_stream__") and (
         library_of(data) not in ("pandas", "polars") or hasattr(data, "columns")
@@ -97,6 +97,11 @@ def _opened(data: Any, wanted: list[str] | None, source: Source, milliseconds: C
 def is_path(data: Any) -> bool:
     """True for what names a file or several."""
     return isinstance(data, str | os.PathLike)
+
+
+def is_files(data: Any) -> bool:
+    """True for one path, or a list of some."""
+    return is_path(data) or (isinstance(data, list | tuple) and bool(data) and all(map(is_path, data)))
 
 
 def library_of(data: Any) -> str:

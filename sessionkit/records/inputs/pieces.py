@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sessionkit.errors import InvalidData, errors_as
 from sessionkit.records.inputs.nested import columns_for, with_fields
-from sessionkit.records.inputs.opened import Opened, is_arrow, is_path, library_of, open_table
+from sessionkit.records.inputs.opened import Opened, is_arrow, is_files, library_of, open_table
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.source import Source
 
@@ -40,7 +40,7 @@ def open_pieces(data: Any, wanted: list[str], source: Source) -> Pieces:
     Raises:
         As `open_table`; of text files, later: a row that is of another type than the first.
     """
-    if is_path(data) or (isinstance(data, list | tuple) and data and all(map(is_path, data))):
+    if is_files(data):
         return _of_files(data, wanted, source)
     if is_arrow(data, "pyarrow.dataset", "Dataset"):
         fragments = sorted(data.get_fragments(), key=lambda each: str(getattr(each, "path", "")))

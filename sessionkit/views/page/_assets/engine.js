@@ -347,9 +347,6 @@ function lateForSome(done) {
 function missingGrace(records, lengths, row) {
   const near = chainOf(records, lengths.gap, row);
   const last = near.length - 1;
-  let dropped = lengths.grace;
-  let enough = records.stream[row] - lengths.gap - records.time[row]; // with this it is not late even if it stays alone
-  if (!last) return enough - dropped;
   const part = {
     count: near.length,
     time: near.map((i) => records.time[i]),
@@ -358,7 +355,9 @@ function missingGrace(records, lengths, row) {
     reason: new Uint8Array(near.length),
   };
   const kept = (grace) => decideSessions(part, { ...lengths, grace }).decision[last] < LATE;
-  if (!kept(enough - 1)) return enough - lengths.grace; // no session would have taken it in: the usual case
+  let dropped = lengths.grace;
+  let enough = records.stream[row] - lengths.gap - records.time[row]; // with this it is not late even if it stays alone
+  if (!last || !kept(enough - 1)) return enough - lengths.grace; // no session would have taken it in: the usual case
   enough--;
   while (enough - dropped > 1) {
     const middle = dropped + Math.floor((enough - dropped) / 2);

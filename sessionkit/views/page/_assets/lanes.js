@@ -218,6 +218,7 @@ class LanesView {
     const { scene, pitch, pen, now } = this;
     const sizes = sizesOf(scene.done);
     const { windows } = scene.done;
+    const font = (pen.font = `10px ${LANE_FONT}`);
     for (const [window, sublane] of scene.sublane) {
       const slot = windows.slot[window];
       const count = scene.sublanes.get(slot);
@@ -227,9 +228,8 @@ class LanesView {
       this.oneBar(window, half, scene.done.isClosed[window] === 1, top + half);
       if (each < 12) continue;
       const [left, width] = this.bar(windows.start[window], windows.end[window]);
-      pen.font = `10px ${LANE_FONT}`;
       const room = Math.min(left + width, this.right) - Math.max(left, this.left) - 6;
-      const words = [plural(sizes[window], "record"), number(sizes[window])].find((text) => widthIn(pen.font, text) <= room);
+      const words = [plural(sizes[window], "record"), number(sizes[window])].find((text) => widthIn(font, text) <= room);
       if (!words) continue;
       pen.textAlign = "center";
       this.text(words, (Math.min(left + width, this.right) + Math.max(left, this.left)) / 2, top + half, now.ink);
@@ -385,9 +385,10 @@ class LanesView {
 
 // Texts cut where most of them can still be told apart: in the middle, at the start or the end, or where they begin alike.
 function fitted(pen, texts, most) {
+  const { font } = pen;
   const fit = (text, share) => {
     let length = [...text].length;
-    while (length > 2 && widthIn(pen.font, cut(text, length, share)) > most) length--;
+    while (length > 2 && widthIn(font, cut(text, length, share)) > most) length--;
     return cut(text, length, share);
   };
   const choices = [0.5, 1, 0].map((share) => texts.map((text) => fit(text, share)));

@@ -24,7 +24,7 @@ class WhatIf {
     this.tumbles = data.lengths.advance === data.lengths.size;
     this.advance = data.lengths.advance;
     this.sort = "drops";
-    [this.outOfSight, this.timers] = [new Set(), {}];
+    [this.outOfSight, this.timers] = [new Set(), new Map()];
     this.held = this.chained = null; // the first and the last record of the plane; the late one that is explained
     this.build();
     this.done = decide(records, this.lengths);
@@ -223,10 +223,8 @@ class WhatIf {
   // What is out of sight is drawn when the rest was painted.
   follow() {
     this.showCounts();
-    if (this.isHidden(this.lanes.place)) this.afterwards("lanes", () => this.drawLanes());
-    else this.drawLanes();
-    if (this.isHidden(this.plane.place)) this.afterwards("plane", () => this.followPlane());
-    else this.followPlane();
+    this.drawInTurn(this.lanes.place, () => this.drawLanes());
+    this.drawInTurn(this.plane.place, () => this.followPlane());
     if (this.selected) this.explain(this.selected);
   }
 
@@ -235,13 +233,10 @@ class WhatIf {
     if (this.selected) this.plane.mark(this.selected.record ?? this.selected.opener);
   }
 
-  isHidden(picture) {
-    return this.outOfSight.has(picture) && !this.isPrinting;
-  }
-
-  afterwards(name, drawing) {
-    clearTimeout(this.timers[name]);
-    this.timers[name] = setTimeout(drawing, LATER_MS);
+  drawInTurn(picture, drawing) {
+    clearTimeout(this.timers.get(picture));
+    if (this.outOfSight.has(picture)) this.timers.set(picture, setTimeout(drawing, LATER_MS));
+    else drawing();
   }
 
   redraw() {
