@@ -170,11 +170,12 @@ def codes_of(held: pa.Array, known: pa.Array) -> tuple[Longs, pa.Array]:
     if held.type != known.type and len(held):
         want = "use keys of one type in a store"
         raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))
-    code = pc.index_in(held, value_set=known)
-    if not code.null_count:
-        return np.asarray(code, np.int64), known
-    keys = pa.concat_arrays([known, held.filter(code.is_null()).unique()])
-    return np.asarray(pc.index_in(held, value_set=keys), np.int64), keys
+    code, keys = pc.index_in(held, value_set=known), known
+    if code.null_count:
+        others = held.filter(code.is_null()).dictionary_encode()
+        code = pc.replace_with_mask(code, code.is_null(), pc.add(others.indices, pa.scalar(len(known), pa.int32())))
+        keys = pa.concat_arrays([known, others.dictionary])
+    return np.asarray(code, np.int64), keys
 
 
 def decision_counts(counts: Longs) -> dict[int, int]:

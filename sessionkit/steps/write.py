@@ -82,6 +82,12 @@ class WriteJob:
         parts = [self.plan, self.bound, self.pieces.marks, paths, self.retention_ms, self.store is not None]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
+    def batches(self, first: int, most: int) -> Iterator[RecordBatch]:
+        """The records from the row `first` on, about `most` at a time."""
+        for opened in gathered(self.pieces.read(first, most), most):
+            yield self.read(opened, first)
+            first += len(opened.table)
+
     def read(self, opened: Opened, first: int) -> RecordBatch:
         """The records of a piece, of which the first has this row of the data."""
         with rows_named(lambda row: f"row {first + row}"):
@@ -177,15 +183,15 @@ class _Writing:
         most = TRACED_RECORDS if job.keep_trace else STEP_RECORDS
         noted, batch = note.rows, job.read(job.pieces.head, note.rows)
         note.remarks = note.remarks or [*job.pieces.head.remarks]
-        with progress("writing", job.pieces.rows) as reached, handing_over() as hand:
+        with progress("writing", job.pieces.rows) as reached, handing_over() as hand, handing_over() as read_ahead:
             waiting: Callable[[], object] = _nothing
-            for opened in gathered(job.pieces.read(note.rows, most), most):
-                batch = job.read(opened, note.rows)
+            following = read_ahead(partial(next, batches := job.batches(note.rows, most), None))
+            while (now := following()) is not None:
+                batch, following = now, read_ahead(partial(next, batches, None))
                 outcome, left = steps.take(batch)
                 self._count(outcome)
-                parts = self._parts(outcome, left)
                 waiting()
-                waiting = hand(partial(self._put, parts))
+                waiting = hand(partial(self._put_step, outcome, left))
                 reached(note.rows)
                 if job.can_go_on and note.rows - noted >= NOTE_RECORDS:
                     waiting()
@@ -193,7 +199,7 @@ class _Writing:
                     self._take_note(state)
             waiting()
         if note.rows and "table" in self._places:
-            self._put({"table": table_columns(*steps.finish(batch), note.begun)})
+            self._places["table"].part(table_columns(*steps.finish(batch), note.begun))
         note.is_done = True
         self._take_note(state)
 
@@ -223,8 +229,8 @@ class _Writing:
         note.merges += outcome.merge_count
         note.remarks += [each for each in batch.remarks if each not in note.remarks and not _COUNTED.search(each)]
 
-    def _parts(self, outcome: Outcome, left: Rows) -> dict[str, Mapping[str, Any]]:
-        """The rows of a step for each target."""
+    def _put_step(self, outcome: Outcome, left: Rows) -> None:
+        """The rows of a step to each target."""
         views: dict[str, Callable[[], Mapping[str, Any]]] = {
             "table": lambda: table_columns(outcome, left, self._note.begun),
             "changelog": lambda: shown(outcome, tables.changelog(outcome, self._job.strategy)),
@@ -233,11 +239,8 @@ class _Writing:
             ),
             "records": lambda: columns_of(trace_of(outcome).records()),
         }
-        return {name: views[name]() for name in self._places}
-
-    def _put(self, parts: Mapping[str, Mapping[str, Any]]) -> None:
-        for name, columns in parts.items():
-            self._places[name].part(columns)
+        for name, place in self._places.items():
+            place.part(views[name]())
 
     # ---- how far it came
 

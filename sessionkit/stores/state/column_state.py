@@ -56,7 +56,8 @@ class ColumnState:
         if windows.key.type != keys.type:
             self._loaded = known  # the run will say that its keys are of another type
         elif len(keys):
-            self._loaded |= known & np.asarray(pc.is_in(windows.key, value_set=keys))
+            others = np.flatnonzero(known & ~self._loaded)
+            self._loaded[others] = pc.is_in(windows.key.take(pa.array(others)), value_set=keys)
         return windows if self._loaded.all() else windows.take(np.flatnonzero(self._loaded))
 
     def edges(self) -> list[tuple[int, int, int]]:
