@@ -77,12 +77,14 @@ def has_room(count: float, bytes_each: int) -> bool:
     return size <= _MUCH or size <= free_bytes()
 
 
-def check_room(count: float, bytes_each: int, what: str) -> None:
-    """Raises `TooLarge` if `count` things of `bytes_each` bytes would not fit into memory."""
+def check_room(
+    count: float, bytes_each: int, what: str, want: str = "shorter windows, or fewer records at a time"
+) -> None:
+    """Raises `TooLarge`, with the way, if `count` things of `bytes_each` bytes would not fit into memory."""
     if not has_room(count, bytes_each):
         size, free = count * bytes_each / 2**30, free_bytes() / 2**30
         got = f"up to {count:,.0f} {what}, or {size:,.2f} GiB, where {free:,.2f} GiB are free"
-        raise TooLarge(problem("the memory would not be enough", got, "shorter windows, or fewer records at a time"))
+        raise TooLarge(problem("the memory would not be enough", got, want))
 
 
 def shares(count: int, bytes_each: int = 0) -> list[slice]:

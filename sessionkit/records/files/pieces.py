@@ -16,7 +16,7 @@ from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.files.found import Found, find
 from sessionkit.records.files.json_text import read_json
-from sessionkit.records.files.parquet import open_parquet, parquet_names, readable
+from sessionkit.records.files.parquet import open_parquet, parquet_names, readable, rows_of
 from sessionkit.records.files.tables import FromFile, Wanted, check_columns_of, read_file, with_folders
 from sessionkit.records.files.text import csv_batches
 from sessionkit.records.inputs.nested import beginnings
@@ -83,7 +83,7 @@ def file_pieces(
     kinds: Kinds = {each.name: each.type for each in schema}
     rows = None
     if contents[0].kind == "Parquet":
-        rows = sum(_rows_of(each) for each in contents)
+        rows = sum(map(rows_of, contents))
     marks = [_mark(each) for each in contents]
     return FilePieces(FromFile(schema.empty_table(), remarks), rows, marks, contents, Wanted(columns, keys, kinds, ()))
 
@@ -99,11 +99,6 @@ def _mark(content: Content) -> str:
         return f"{os.path.realpath(content.path)} {found.st_size} {found.st_mtime_ns}"
     except (OSError, ValueError):
         return ""
-
-
-def _rows_of(content: Content) -> int:
-    with readable(content.name), open_parquet(content.seekable()) as file:
-        return int(file.metadata.num_rows)
 
 
 # ---- the first rows of a file, as a file of its own

@@ -17,7 +17,7 @@ from sessionkit.errors import InvalidData, MissingColumn, attempted, problem, sh
 from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.files.found import Found, Path, find
 from sessionkit.records.files.json_text import read_json
-from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
+from sessionkit.records.files.parquet import check_fits, parquet_names, parquet_table, readable
 from sessionkit.records.files.text import (
     PARTED_BY,
     names_of,
@@ -83,9 +83,11 @@ def read_file(
         InvalidArgument: no such file, or one of a kind that is not read.
         MissingColumn: a column is not in a file.
         InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
+        TooLarge: the rows of Parquet files would take more than 80 % of the memory that is free.
     """
     found = path if isinstance(path, Found) else find(path)
     contents = [dataclasses.replace(each, separator=separator, header=header) for each in found.contents]
+    check_fits(contents, columns)
     kinds: dict[str, pa.DataType] = dict.fromkeys(keys, pa.string())
     kinds |= {name: pa.type_for_alias(kind) for name, kind in (types or {}).items()}
 

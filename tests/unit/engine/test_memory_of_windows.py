@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
@@ -13,6 +14,7 @@ from sessionkit.base import process
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.memory import most_windows
 from sessionkit.errors import SessionkitError, TooLarge
+from sessionkit.records.files import parquet
 from tests.deployments import run_deployed
 from tests.property.streams import draw
 
@@ -59,6 +61,22 @@ def test_what_the_control_group_leaves_is_free(free: Limit, monkeypatch: pytest.
     assert process.free_bytes() == 400_000
     monkeypatch.setattr(process, "_OWN_GROUP", tmp_path / "none")
     assert process.free_bytes() > 10**8  # what the machine has, where the test runs
+
+
+def test_files_that_do_not_fit_are_refused_before_they_are_read_and_can_be_written(
+    free: Limit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(parquet, "_SMALL", 0)
+    (folder := tmp_path / "days").mkdir()
+    for number in range(2):
+        pq.write_table(records(2_000_000, 1_000), folder / f"{number}.parquet")
+    plan = KEYED.windowed_by(sk.SessionWindows(inactivity_gap_ms=1_500, grace_ms=0)).count()
+    free(130_000_000)
+    assert plan.run(folder, trace=False).table()["count"].sum() == 4_000_000
+    free(127_000_000)
+    with pytest.raises(TooLarge, match=r"got up to 4,000,000 records, or 0\.12 GiB, .*; plan\.write\(data, table=…\)"):
+        plan.run(folder)
+    assert plan.write(folder, table=tmp_path / "out").record_count == 4_000_000
 
 
 def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
