@@ -117,10 +117,10 @@ class CompiledFold:
             return typed_column(getattr(self._calls, call)(*steps).tolist(), self._result_type)
         return self._aggregation.result_column([getattr(each, call)(*steps) for each in self._accumulators])
 
-    def running_aggregates(self, window: Rows, merges: Merges) -> tuple[list[Any], list[Any]]:
-        """(aggregates after each record of sessions, those that were loaded) as Python has them."""
+    def running_aggregates(self, call: str, *steps: Any) -> tuple[list[Any], list[Any]]:
+        """(aggregates after each step, those that were loaded) as Python has them; `call` is one of the two above."""
         accumulators = zip(self._accumulators, self._loaded, strict=True)
-        parts = [(each.running(window, merges), held) for each, held in accumulators]
+        parts = [(getattr(each, call)(*steps), held) for each, held in accumulators]
         names = [part.name for part in self._aggregation.parts]
         after, before = (
             python_values(columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names))

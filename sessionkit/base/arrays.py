@@ -6,6 +6,7 @@ whether they were given something of it. That takes a fresh process a fifth of a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -110,6 +111,21 @@ def texts(words: Sequence[str | None], *, large: bool = False) -> pa.Array:
 def repeated(word: str, count: int) -> pa.Array:
     """An Arrow array that holds the word `count` times."""
     return texts([word]).take(arrow_array(np.zeros(count, np.int8)))
+
+
+def order_by(*columns: npt.NDArray[np.integer[Any] | np.bool_]) -> Longs:
+    """Rows in the order of the first column, where that is the same in that of the second, and so on; else as they are.
+
+    As NumPy's lexsort, but in one sort where the columns fit into one number: in a third of the time.
+    """
+    spans = [(int(column.min()), int(column.max())) for column in columns if len(column)]
+    if not spans or math.prod(high - low + 1 for low, high in spans) > 2**63 - 1:
+        return np.lexsort(columns[::-1])
+    place = np.zeros(len(columns[0]), np.int64)
+    for column, (low, high) in zip(columns, spans, strict=True):
+        place *= high - low + 1
+        place += column.astype(np.int64, copy=False) - low
+    return np.argsort(place, kind="stable")
 
 
 def arrow_table(columns: Mapping[str, Any]) -> pa.Table:

@@ -6,38 +6,48 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from sessionkit.deployed.forgetting import ForgettingSessions
-from sessionkit.stores.contract import StoredColumns
+from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
+from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.stores.memory.sessions import MemorySessionStore
+from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rows import as_columns
 from sessionkit.stores.segments import Segments
 
-KernelStore: TypeAlias = MemorySessionStore | ForgettingSessions
+KernelStore: TypeAlias = MemorySessionStore | MemoryWindowStore | ForgettingSessions | ForgettingWindows
 
 
 def is_known(store: object) -> bool:
-    """Whether kernels know what this store shows: one in memory; one by RocksDB's rules while nothing was put."""
-    if type(store) is ForgettingSessions:
+    """Whether kernels know what this store shows: one of sessions in memory; others while nothing was put."""
+    if isinstance(store, ForgettingStore):
         states = store._partitions.values()
-        return not store.notices and all(state.newest_ms == state.observed_ms == -1 for state in states)
+        is_new = all(state.newest_ms == state.observed_ms == -1 for state in states)
+        return is_new and store.is_persistent and not store.notices
+    if type(store) is MemoryWindowStore and store.retention_ms is not None:
+        held = store._partitions.values()
+        return all(each.observed_time_ms == -1 and each.snapshot == Snapshot() for each in held)
     return type(store) is MemorySessionStore and store.retention_ms is not None
 
 
 def segments_of(store: KernelStore) -> Segments | None:
     """The segments in which a store on disk expires; None: it is in memory."""
-    return store.segments if isinstance(store, ForgettingSessions) else None
+    return store.segments if isinstance(store, ForgettingStore) else None
+
+
+def boundary_ms(store: KernelStore) -> int:
+    """1 where a window is read though it is just `retention` behind."""
+    return store._boundary_ms if isinstance(store, ForgettingStore) else 0
 
 
 def observed_ms(store: KernelStore, partition: int) -> int:
     """The largest time that was put into a partition since the store was opened; -1 if none was."""
-    if isinstance(store, ForgettingSessions):
+    if isinstance(store, ForgettingStore):
         return store._partitions[partition].observed_ms
     return store._of(partition).observed_time_ms
 
 
 def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names: tuple[str, ...]) -> StoredColumns:
     """All that a partition holds."""
-    if isinstance(store, ForgettingSessions):  # a new one
+    if isinstance(store, ForgettingStore):  # a new one
         return as_columns(store.holds, [], key_type, names)
     waiting = store._of(partition).waiting
     if waiting is not None and waiting.key.type == key_type and tuple(waiting.aggregates) == names:
@@ -47,7 +57,7 @@ def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names:
 
 def take_over(store: KernelStore, partition: int, columns: StoredColumns, observed_ms: int) -> None:
     """Puts what a run left in a partition in place of all that it held, and the time that it has observed."""
-    if isinstance(store, ForgettingSessions):
+    if isinstance(store, ForgettingStore):
         state = store._partitions[partition]
         state.waiting, state.observed_ms, state.dropped_at_ms = columns, observed_ms, observed_ms
         return

@@ -11,6 +11,7 @@ import numpy as np
 from sessionkit.deployed.recorder import Forwarded, Result
 from sessionkit.engine.outcome import Outcome
 from sessionkit.trace.sent import WHATS, Sent
+from sessionkit.trace.window_trace import WindowTrace
 
 T = TypeVar("T")
 
@@ -67,9 +68,11 @@ class SentResults(LazyRows[Forwarded]):
         """The aggregate of its window after each step, as functions would have made it."""
         outcome, windows = self._outcome, self.sent.window.tolist()
         trace: Any = outcome.kept_trace
+        is_windows = isinstance(trace, WindowTrace)
+        asked = ("running_touches", trace.touches) if is_windows else ("running", trace.window, trace.merges)
         named = []
         for fold in outcome.folds.values():
-            after, loaded = fold.running_aggregates(trace.window, trace.merges)  # type: ignore[union-attr]  # they are compiled
+            after, loaded = fold.running_aggregates(*asked)  # type: ignore[union-attr]  # they are compiled
             own = zip(steps.tolist(), windows, strict=True)
             named.append([after[s] if s >= 0 else loaded[w] if s == -1 and w < len(loaded) else None for s, w in own])
         if len(named) == 1:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs, Rows, order_by
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, NULL_KEY, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import handing_over
@@ -339,7 +339,7 @@ def closing_order(outcome: Outcome, rows: Rows) -> Longs:
     What is open comes last. So the order in a partition does not depend on where the steps are cut.
     """
     windows = outcome.window_columns
-    rows = rows[np.lexsort((windows.end_ms[rows], windows.partition[rows], ~outcome.closed[rows]))]
+    rows = rows[order_by(~outcome.closed[rows], windows.partition[rows], windows.end_ms[rows])]
     partition, end_ms = windows.partition[rows], windows.end_ms[rows]
     is_tie = (partition[1:] == partition[:-1]) & (end_ms[1:] == end_ms[:-1])
     tied = np.flatnonzero(np.append(is_tie, False) | np.append(False, is_tie)) if len(rows) else rows[:0]
@@ -347,5 +347,5 @@ def closing_order(outcome: Outcome, rows: Rows) -> Longs:
         keys, code = np.unique(windows.key[rows[tied]], return_inverse=True)
         rank = key_ranks(outcome.keys.take(pa.array(keys)))[code]
         group = np.cumsum(np.append(True, ~is_tie))[tied]
-        rows[tied] = rows[tied][np.lexsort((windows.start_ms[rows[tied]], rank, group))]
+        rows[tied] = rows[tied][order_by(group, rank, windows.start_ms[rows[tied]])]
     return rows

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -107,7 +107,7 @@ class SessionTrace(Trace):
             np.concatenate([reopened.end_ms, windows.end_ms[row]]),
             np.concatenate([reopened.at, end_of_run]),
         )
-        order = np.lexsort((ranks_of(self.keys, windows.key[columns[1]]), columns[3], columns[0]))
+        order = order_by(columns[0], columns[3], ranks_of(self.keys, windows.key[columns[1]]))
         return Closes(*(column[order] for column in columns))
 
     @cached_property

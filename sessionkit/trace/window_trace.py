@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -195,7 +195,7 @@ class WindowTrace(Trace):
         row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
         at = self.passed_by(windows.partition[row], self.last_instants_ms(row))
         row, at = row[at < len(self)], at[at < len(self)]
-        order = np.lexsort((ranks_of(self.keys, windows.key[row]), windows.start_ms[row], at))
+        order = order_by(at, windows.start_ms[row], ranks_of(self.keys, windows.key[row]))
         row, at = row[order], at[order]
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
 

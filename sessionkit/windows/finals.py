@@ -13,10 +13,11 @@ import numpy as np
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import INT64_MAX
 
 
 class Looks(NamedTuple):
-    """Each look for final results: its record, and the span of ends of sessions that it reads.
+    """Each look for final results: its record, and the span of times, ends of sessions or else starts, that it reads.
 
     In order of partition, and within that of record.
     """
@@ -28,10 +29,21 @@ class Looks(NamedTuple):
 
 
 @compiled_loop
+def _windows_differ(t, other, length, advance):  # type: ignore[no-untyped-def]
+    """Whether two times lie in different windows; `other` is not before 0."""
+    if t // advance != other // advance:
+        return True
+    return max(0, t - length + advance) // advance != max(0, other - length + advance) // advance
+
+
+@compiled_loop
 def find_looks(  # type: ignore[no-untyped-def]
-    rows, first, decision, stream_time_ms, clock_ms, close_lag, interval, last, at, lowest_ms, highest_ms
-):
+    rows, first, decision, stream_time_ms, clock_ms, close_lag, length, advance, interval, last, at, lowest_ms,
+    highest_ms,
+):  # fmt: skip
     """Notes the looks of one partition, whose records are `rows`; (how many there are then, the last close time).
+
+    Windows start at the multiples of `advance`; it and `length` are 0 of sessions.
 
     Source: AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; see also the processors' `closed`.
     """
@@ -48,9 +60,14 @@ def find_looks(  # type: ignore[no-untyped-def]
         close = stream_time_ms[i] - close_lag
         if last != -1 and close <= last:
             continue
-        lowest, highest = max(0, last), close - 1
-        if highest < lowest:
-            continue
+        if advance:
+            lowest, highest = (0 if last == -1 else max(0, last - length) + 1), close - length
+            if highest < 0 or (last != -1 and not _windows_differ(highest, lowest - 1, length, advance)):
+                continue
+        else:
+            lowest, highest = max(0, last), close - 1
+            if highest < lowest:
+                continue
         last = close
         at[count], lowest_ms[count], highest_ms[count] = i, lowest, highest
         count += 1
@@ -108,6 +125,22 @@ def find_final_sessions(  # type: ignore[no-untyped-def]
             while m > 0 and merges.at[m - 1] == i:
                 m -= 1
                 until[merges.absorbed[m]] = i
+    return count
+
+
+@compiled_loop
+def find_final_windows(start_ms, end_ms, partition, last_touch, looks, visible_from_ms, found):  # type: ignore[no-untyped-def]
+    """Notes each time window that a look finds, with its last touch, as it closed before; how many.
+
+    `visible_from_ms` is the first start that the store shows at each look.
+    """
+    count = 0
+    for w in range(start_ms.shape[0]):
+        k = _look_for(looks, partition[w], start_ms[w], INT64_MAX)
+        if k >= 0 and start_ms[w] >= visible_from_ms[k]:
+            found.look[count], found.window[count], found.step[count] = k, w, last_touch[w]
+            found.start_ms[count], found.end_ms[count] = start_ms[w], end_ms[w]
+            count += 1
     return count
 
 

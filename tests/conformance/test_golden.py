@@ -72,6 +72,14 @@ PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy
     "session on_update rocksdb": 19,
     "session on_close in_memory": 14,
     "session on_close rocksdb": 20,
+    "tumbling on_update in_memory": 7,
+    "tumbling on_update rocksdb": 4,
+    "tumbling on_close in_memory": 3,
+    "tumbling on_close rocksdb": 5,
+    "hopping on_update in_memory": 3,
+    "hopping on_update rocksdb": 4,
+    "hopping on_close in_memory": 8,
+    "hopping on_close rocksdb": 6,
 }
 
 

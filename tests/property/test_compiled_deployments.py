@@ -145,6 +145,34 @@ def test_compiled_sessions_are_those_of_the_processor(first: int) -> None:
     assert refused > 0
 
 
+def of_time_windows(rng: np.random.Generator, stream: Stream) -> Stream:
+    """The records under tumbling or hopping windows, some of which start at no multiple of their length."""
+    gap_ms = stream.windows.inactivity_gap_ms
+    advance_ms = max(1, int(rng.choice([1, gap_ms // 2, gap_ms])))
+    size_ms = advance_ms * int(rng.choice([1, 1, 2, 5])) + int(rng.integers(0, advance_ms))
+    windows = sk.TimeWindows(size_ms=size_ms, advance_ms=advance_ms, grace_ms=stream.windows.grace_ms)
+    extra_ms = max(0, stream.retention_ms - gap_ms - windows.grace_ms)
+    return Stream(windows, size_ms + windows.grace_ms + extra_ms, stream.table)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", SEEDS[::GROUP])
+def test_compiled_time_windows_are_those_of_the_processor(first: int) -> None:
+    compiled = finals = 0
+    for seed in range(first, first + GROUP):
+        stream, rng = draw(seed), np.random.default_rng(seed)
+        if stream.windows.until_ms is not None:
+            continue
+        stream = of_time_windows(rng, in_segments(rng, stream))
+        how, clock = deployment(rng, stream)
+        plan = plan_of(rng, stream.windows)
+        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+            lives = same(plan, stream, how, clock, seed)
+        compiled += calls.call_count
+        finals += sum(row["what"] == "final" for life in lives for row in pa.table(life._changelog).to_pylist())
+    assert compiled > GROUP // 4
+    assert finals > 0
+
+
 def test_many_open_sessions_of_a_key() -> None:
     """Long walks move a key to the cells, where what the store forgets is overlooked as well."""
     for seed in range(fewer(40)):

@@ -1,0 +1,298 @@
+"""What follows from the decisions of a life of the task: what it sent, what it committed, what its store holds."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sessionkit.base.arrays import Flags, Longs, Rows, arrow_array, order_by
+from sessionkit.base.decisions import LATE, OPENED
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.kernel_stores import boundary_ms, segments_of
+from sessionkit.deployed.processor_run import Look
+from sessionkit.deployed.sent_results import LazyRows
+from sessionkit.engine.outcome import Outcome, position_after, snapshots_after
+from sessionkit.stores.contract import COLUMNS, Snapshot, StoredColumns
+from sessionkit.trace.loops import grouped
+from sessionkit.trace.sent import FINAL, NO_VALUE, Sent, sent_by_sessions, sent_by_windows
+from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.feed import Expiry
+from sessionkit.windows.finals import Finals, Looks, find_final_sessions, find_final_windows, find_looks
+
+
+class CompiledLife:
+    """What both kinds of stores have in common: looks for final results, commits, and the times that they observe."""
+
+    def __init__(
+        self,
+        windows: WindowKind,
+        outcome: Outcome,
+        store: Any,
+        how: Life,
+        before: Mapping[int, Snapshot],
+        observed_before_ms: Longs,
+        expiry: Expiry | None,
+    ) -> None:
+        self._windows, self._outcome, self._store, self._how, self._before = windows, outcome, store, how, before
+        self._observed_before_ms, self._expiry = observed_before_ms, expiry
+        self._segments = segments_of(store)
+        self._trace: Any = outcome.kept_trace
+
+    @property
+    @abstractmethod
+    def observed_ms(self) -> Longs:
+        """The largest time that was put into the store of each partition."""
+
+    @property
+    @abstractmethod
+    def refused(self) -> tuple[int, ...]:
+        """The record of each window that the store refused."""
+
+    @property
+    @abstractmethod
+    def _finals(self) -> Finals:
+        """Each final result, in the order in which they go out."""
+
+    @abstractmethod
+    def _updates(self) -> Sent:
+        """What goes downstream on update."""
+
+    @abstractmethod
+    def _final_times_ms(self, found: Finals) -> Longs:
+        """The timestamps of final results."""
+
+    @property
+    @abstractmethod
+    def _touched(self) -> Flags:
+        """True for each window that a record met."""
+
+    @abstractmethod
+    def _held_rows(self) -> Rows:
+        """The windows that the store holds at the end."""
+
+    def _held_from_ms(self, observed_ms: Longs) -> Longs:
+        """The first end that the store has when it has observed these times; on disk all in live segments."""
+        if self._segments is None:
+            return observed_ms - self._how.retention_ms + 1
+        interval_ms = self._segments.interval_ms
+        return np.maximum(observed_ms - self._how.retention_ms, 0) // interval_ms * interval_ms
+
+    # ---- final results
+
+    @cached_property
+    def _looks(self) -> tuple[Looks, Longs]:
+        """(each look for final results, the close time of each partition after all of them)."""
+        trace, how = self._trace, self._how
+        first, rows = grouped(trace.batch.partition, len(self._before))
+        clock_ms = np.empty(0, np.int64) if how.clock is None else np.asarray(how.clock, np.int64)
+        windows, interval_ms = self._windows, how.emit_interval_ms
+        length_ms, advance_ms = (0, 0) if windows.advance_ms is None else (windows.reach_ms, windows.advance_ms)
+        at, lowest, highest = (np.empty(len(trace), np.int64) for _ in range(3))
+        looks = Looks(at, lowest, highest, np.zeros(len(first), np.int64))
+        closed_ms = self._closed_before_ms.copy()
+        for p, last in enumerate(closed_ms.tolist()):
+            own = rows[first[p] : first[p + 1]]
+            looks.first[p + 1], closed_ms[p] = find_looks(
+                own, looks.first[p], trace.decision, trace.stream_time_ms, clock_ms, windows.close_lag_ms,
+                length_ms, advance_ms, interval_ms, last, at, lowest, highest,
+            )  # fmt: skip
+        count = looks.first[-1]
+        return Looks(at[:count], lowest[:count], highest[:count], looks.first), closed_ms
+
+    @property
+    def _closed_before_ms(self) -> Longs:
+        return np.array([each.last_close_time_ms for each in self._before.values()], np.int64)
+
+    def snapshots(self, committed_count: int) -> dict[int, Snapshot]:
+        """How far each partition came, as the last commit has it."""
+        outcome, now = self._outcome, self._outcome.snapshots.values()
+        closed_ms = np.array([each.last_close_time_ms for each in now], np.int64)
+        if self._how.emit == "on_window_close":
+            looks, closed_ms = self._looks
+            if committed_count < len(self._trace):
+                closed_ms = self._closed_before_ms
+                at = looks.at[looks.at < committed_count]  # within a partition they rise: of several the last stays
+                closed_ms[self._trace.batch.partition[at]] = self._close_ms(at)
+        position = position_after(outcome.batch, self._before, committed_count)
+        stream_ms = np.array([each.stream_time_ms for each in now], np.int64)
+        return snapshots_after(list(self._before), position, stream_ms, closed_ms, self._before)
+
+    def _close_ms(self, records: Longs) -> Longs:
+        return self._trace.stream_time_ms[records] - self._windows.close_lag_ms
+
+    def _in_turn(self, found: Finals) -> list[Longs]:
+        """The record of each final result where that decides; in one partition a later end is found by a later look."""
+        looks, _ = self._looks
+        return [looks.at[found.look]] if len(self._before) > 1 else []
+
+    @property
+    def looks(self) -> Sequence[Look]:
+        """Each look for final results, in the order of the records."""
+        if self._how.emit == "on_window_update":
+            return ()
+        looks, _ = self._looks
+
+        def rows() -> list[Look]:
+            sent = np.bincount(self._finals.look, minlength=len(looks.at))
+            order = np.argsort(looks.at)
+            at = looks.at[order]
+            columns = (at, self._trace.batch.partition[at], sent[order], np.zeros_like(at))
+            return [Look(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+        return LazyRows(lambda: len(looks.at), rows)
+
+    def sent(self) -> Sent:
+        """All results that went downstream."""
+        if self._how.emit == "on_window_update":
+            return self._updates()
+        found, (looks, _) = self._finals, self._looks
+        what, nothing = np.full(len(found.look), FINAL, np.uint8), np.full(len(found.look), NO_VALUE)
+        at, times_ms = looks.at[found.look], self._final_times_ms(found)
+        return Sent(what, at, found.window, found.start_ms, found.end_ms, times_ms, found.step, lambda: nothing)
+
+    # ---- the store
+
+    def held(self) -> StoredColumns:
+        """What the store holds at the end."""
+        outcome = self._outcome
+        columns, rows = outcome.window_columns, self._held_rows()
+        return COLUMNS[self._windows.holds](
+            outcome.keys.take(arrow_array(columns.key[rows])),
+            outcome.batch.partitions[columns.partition[rows]],
+            columns.start_ms[rows],
+            columns.timestamp_ms[rows],
+            columns.opened_by[rows],
+            np.where(self._touched, -1, columns.closed_before)[rows],
+            {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+            outcome.rows_at(rows),
+        )
+
+
+class SessionLife(CompiledLife):
+    """Of sessions, which a store keeps by their ends."""
+
+    def __init__(self, *life: Any) -> None:
+        super().__init__(*life)
+        assert self._expiry is not None
+        self._opened_at = opened = np.flatnonzero(self._trace.decision == OPENED)
+        null = self._expiry.null_values
+        self._deleting = self._trace.window[opened[null[opened]] if len(null) else opened[:0]]
+
+    @property
+    def observed_ms(self) -> Longs:
+        assert self._expiry is not None
+        return self._expiry.observed_ms
+
+    def _observed_with_ms(self, records: Longs) -> Longs:
+        """The largest time that was put into the store of their partition, with each of these records."""
+        trace = self._trace
+        return np.maximum(self._observed_before_ms[trace.batch.partition[records]], trace.stream_time_ms[records])
+
+    @property
+    def refused(self) -> tuple[int, ...]:
+        """The record of each session that the store refused; one on disk that was new refuses none."""
+        if self._segments is not None:
+            return ()
+        at = self._opened_at
+        is_refused = self._trace.batch.timestamp_ms[at] < self._held_from_ms(self._observed_with_ms(at))
+        return tuple(at[is_refused].tolist())
+
+    @cached_property
+    def _finals(self) -> Finals:
+        """Each final result, in the order in which they go out."""
+        trace, (looks, _), outcome = self._trace, self._looks, self._outcome
+        columns = outcome.window_columns
+        held_from_ms = self._held_from_ms(self._observed_with_ms(looks.at))
+        until = np.full(len(columns.key), len(trace), np.int64)
+        room = Finals.room(len(trace) + columns.loaded_count)
+        count = find_final_sessions(
+            trace.window, trace.merges, *trace.bounds_after, trace.loaded_start_ms, trace.loaded_end_ms,
+            self._close_ms(np.arange(len(trace))), columns.partition, looks, held_from_ms, until, room,
+        )  # fmt: skip
+        found = room.take(slice(count)).take(slice(None, None, -1))  # in the order of the records
+        rank = outcome.key_ranks[columns.key[found.window]]
+        lengths_ms = found.end_ms - found.start_ms
+        places = (rank, lengths_ms) if self._segments is None else (-lengths_ms, rank)
+        order = order_by(*self._in_turn(found), found.end_ms, *places)
+        found, rank = found.take(order), rank[order]
+        # on disk a session that no read finds any more is there until one is put, or deleted, with its key and bounds
+        same = (found.look[1:] == found.look[:-1]) & (rank[1:] == rank[:-1])
+        same &= (found.start_ms[1:] == found.start_ms[:-1]) & (found.end_ms[1:] == found.end_ms[:-1])
+        is_last = np.append(~same, True)[: len(found.look)]
+        return found.take(np.flatnonzero(is_last & ~np.isin(found.window, self._deleting)))
+
+    def _updates(self) -> Sent:
+        return sent_by_sessions(self._trace)
+
+    def _final_times_ms(self, found: Finals) -> Longs:
+        return found.end_ms
+
+    def _held_rows(self) -> Rows:
+        columns = self._outcome.window_columns
+        held_from_ms = self._held_from_ms(self.observed_ms)[columns.partition]
+        rows = np.flatnonzero((columns.merged_into < 0) & (columns.end_ms >= held_from_ms))
+        if self._segments is not None:  # what is put at the place of a session that no read finds overwrites it
+            places = (columns.end_ms[rows], columns.start_ms[rows], columns.key[rows], columns.partition[rows])
+            order = np.lexsort((rows, *places))
+            differs = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
+            rows = np.sort(rows[order[np.append(differs, True)[: len(rows)]]])
+        return rows[~np.isin(rows, self._deleting)]
+
+    @property
+    def _touched(self) -> Flags:
+        touched = np.zeros(len(self._outcome.window_columns.key), np.bool_)
+        touched[self._trace.window[self._trace.window >= 0]] = True
+        return touched
+
+
+class WindowLife(CompiledLife):
+    """Of tumbling and hopping windows, which a store keeps by their starts; a new one has all that are open."""
+
+    refused = ()
+
+    @property
+    def observed_ms(self) -> Longs:
+        return self._newest_start_ms(np.array([s.stream_time_ms for s in self._outcome.snapshots.values()], np.int64))
+
+    def _newest_start_ms(self, stream_time_ms: Longs) -> Longs:
+        advance_ms = self._windows.advance_ms or 1
+        return np.maximum(stream_time_ms // advance_ms * advance_ms, -1)
+
+    @cached_property
+    def _finals(self) -> Finals:
+        trace, (looks, _), columns = self._trace, self._looks, self._outcome.window_columns
+        observed_ms = self._newest_start_ms(trace.stream_time_ms[looks.at])
+        visible_from_ms = observed_ms - self._how.retention_ms + 1 - boundary_ms(self._store)
+        room = Finals.room(len(columns.key))
+        count = find_final_windows(
+            columns.start_ms, columns.end_ms, columns.partition, self._last_touches, looks, visible_from_ms, room
+        )
+        found = room.take(slice(count))
+        rank = self._outcome.key_ranks[columns.key[found.window]]
+        return found.take(order_by(*self._in_turn(found), found.start_ms, rank))
+
+    @property
+    def _last_touches(self) -> Longs:
+        touches, last = self._trace.touches, np.full(len(self._outcome.window_columns.key), -1)
+        live = np.flatnonzero(touches.effect != LATE)
+        last[touches.window[live]] = live
+        return last
+
+    def _updates(self) -> Sent:
+        return sent_by_windows(self._trace)
+
+    def _final_times_ms(self, found: Finals) -> Longs:
+        times_ms: Longs = self._outcome.window_columns.timestamp_ms[found.window]
+        return times_ms
+
+    def _held_rows(self) -> Rows:
+        columns = self._outcome.window_columns
+        return np.flatnonzero(columns.start_ms >= self._held_from_ms(self.observed_ms)[columns.partition])
+
+    @property
+    def _touched(self) -> Flags:
+        return np.ones(len(self._outcome.window_columns.key), np.bool_)
