@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ PLOT_HEIGHT, CELL_HEIGHT = 340, 26
 BUTTONS_AT, SCALE_HEIGHT = 66, 56  # pixels: below a grid, and of what its colours mean
 ABOUT = 9  # steps of the curve of pauses that count as one length: 11% on either side
 BELOW = 0.035  # of the height, where the marks of single lengths stand
+NEAR = 1.5  # times another one: their names would lie over each other on a scale of a decade
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
 MEASURES = {
@@ -77,9 +79,11 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         figure.add_shape(type="line", x0=valley.gap_ms, x1=valley.gap_ms, y0=0, y1=reach, line=line)
         said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
         text = f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty"
+        is_far = decades(valley.gap_ms) > logs[0] + 0.65 * (logs[-1] - logs[0])  # its name needs the room before it
         colour = colours.line_words if is_chosen else colours.mute
         ground = {"bgcolor": colours.background, "borderpad": 1}
-        add_note(figure, decades(valley.gap_ms), reach, text, colour, "left", yanchor="top", **ground)
+        side = "right" if is_far else "left"
+        add_note(figure, decades(valley.gap_ms), reach, text, colour, side, yanchor="top", **ground)
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
     counted = axis_title("pauses within 11% of this length", colours)
     figure.update_yaxes(title=counted, **counts_axis(top) | {"range": [-2 * BELOW * top, 1.05 * top]})
@@ -159,10 +163,14 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     z = decades(np.maximum(np.array(grid, np.float64), least))
     text = [[_shown(measure, value) for value in row] for row in grid]
     low, high = float(np.min(grid)), float(np.max(grid))
-    cells = {"z": z, "zmin": float(z.min()), "zmax": max(float(z.max()), float(z.min()) + 1), "text": text}
+    # a decade of colours at least, of which a share's go no further than all records
+    zmax = min(max(float(z.max()), float(z.min()) + 1), 0 if measure == "dropped_share" else math.inf)
+    cells: dict[str, Any] = {"z": z, "zmin": min(float(z.min()), zmax - 1), "zmax": zmax, "text": text}
     waits = [ms for ms in ROUND_MS[1:] if low <= ms <= high]
     ticks: list[float] = [*waits] if measure == "delay_ms" else _ticks_of(max(low, least), max(high, least), 1)
     ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) > 1 else [max(low, least), max(high, least)]
+    if ticks[-1] < NEAR * ticks[0]:  # their names would lie over each other
+        ticks = ticks[-1:]
     cells |= {"showscale": low < high, "colorbar.title.text": f"{unit}{MEASURES[measure]}"}
     cells |= {"colorbar.tickvals": decades(ticks).tolist()}
     cells |= {"colorbar.ticktext": [_shown(measure, tick) for tick in ticks]}

@@ -47,7 +47,8 @@ _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_
 _OF_A_KEY = re.compile(
     r"^(?!is_|has_|.*[a-z_. ](type|class|category|segment|status|kind)$).*(user|customer|client|visitor|account|member|"
     r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
-    rf"{_BEGINS}(p?id|ip|name|station|site|location|symbol|ticker)$)",
+    rf"(^|(first|last|full|nick|screen|display|player|driver|employee|vessel|ship|dept|agency|shop|team)[_. ]?)name$|"
+    rf"{_BEGINS}(p?id|ip|station|site|location|symbol|ticker)$)",
     re.I,
 )
 _OF_SOMEONE = re.compile(
@@ -154,13 +155,19 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
         keys = [dataclasses.replace(alone, could_be="key", why=_ALL_ONE)]
         columns[columns.index(alone)] = keys[0]
     key = min(keys, key=lambda each: (2 * each.missing > len(table), *_rank_of_key(each)), default=None)
-    shared = list[str]()
+    if key is not None and not _OF_SOMEONE.search(key.name):  # a device may be used by several people
+        people = [each for each in keys if _OF_SOMEONE.search(each.name) and not each.is_rare]
+        people = [each for each in people if 2 * each.missing <= len(table) and _are_as_many(each, key)]
+        key = min(people, key=_rank_of_key, default=key)
+    shared = dict[str, str]()
     if key is not None and len(times) > 1:  # one alone is the time in any case
-        shared = [each.name for each in times if _is_of_the_key(table, key.name, each.name)]
+        of_what = [key, *(each for each in keys if each is not key and (each.distinct or 0) > 1)]
+        shared = {each.name: one.name for one in of_what[::-1] for each in times if _is_of_the_key(table, one, each)}
     time = min(times, key=lambda each: (each.name in shared, *_rank_of_time(each)), default=None)
     for at, each in enumerate(columns):  # such as the day on which a case began
         if each.name in shared and time is not None and time.name not in shared:
-            columns[at] = dataclasses.replace(each, why=f"{each.why}; the same for all rows of a key")
+            of_what_key = "a key" if key is not None and shared[each.name] == key.name else shared[each.name]
+            columns[at] = dataclasses.replace(each, why=f"{each.why}; the same for all rows of {of_what_key}")
     named = {place: columns[at].name for place, at in places.items()}
     return FileColumns(rows=len(table), columns=columns, key=key, time=time, timezone=timezone, places=named)
 
@@ -227,9 +234,15 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, int, int, int]:
     return (is_arrival, column.has_only_days, doubt, column.missing, min(column.steps_back, forward, most))
 
 
-def _is_of_the_key(table: pa.Table, key: str, time: str) -> bool:
-    """True if a column has one value for all rows of each key."""
-    rows = pa.table({"key": _decoded(table[key]), "time": _decoded(table[time])}).group_by("key")
+def _are_as_many(people: Column, things: Column) -> bool:
+    return 3 * (people.distinct or 0) >= (things.distinct or 0)
+
+
+def _is_of_the_key(table: pa.Table, key: Column, time: Column) -> bool:
+    """True if a column has one value for all rows of each key, of which several rows there are."""
+    if (time.distinct or 0) > (key.distinct or 0):
+        return False
+    rows = pa.table({"key": _decoded(table[key.name]), "time": _decoded(table[time.name])}).group_by("key")
     return bool(pc.max(rows.aggregate([("time", "count_distinct")])["time_count_distinct"]).as_py() == 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.advice.replay import Counts, Replay
+from sessionkit.advice.replay import Counts, Replay, order_advice
 from sessionkit.base.arrays import Flags
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
@@ -21,6 +22,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import ArrowData, Frame, FrameKind, PandasData, PolarsFrame, SparkFrame, to_frame
+from sessionkit.records.order import MANY
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import picture_bundle
 
@@ -74,6 +76,7 @@ class Sweep(Generic[Frame]):
     values: Mapping[str, tuple[int, ...]]
     cells: tuple[Cell, ...]
     frame: FrameKind
+    _order: Sequence[str] = ()  # why every setting drops many records
 
     def cell(self, **settings: Duration | int) -> Cell:
         """The cell of these settings, as `sweep` takes them.
@@ -124,7 +127,7 @@ class Sweep(Generic[Frame]):
         apart = [cell.apart or 0 for cell in self.cells]
         stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
         share = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
-        return f"Sweep: {shapes}; dropped as late {share}{stay if any(apart) else ''}"
+        return "\n".join([f"Sweep: {shapes}; dropped as late {share}{stay if any(apart) else ''}", *self._order])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return picture_bundle(self.heat_map() if len(self.values) == 2 else self.pareto(), repr(self))
@@ -167,7 +170,10 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
             want = "read what the stream holds so far, with spark.read instead of spark.readStream"
             raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
         return _sweep(plans, [*windows], [Counts(**each.run(data).counts()) for each in plans], "pandas")
-    return sweep_replay(plan, Replay.of(plan, data), windows)
+    replay = Replay.of(plan, data)
+    found = sweep_replay(plan, replay, windows)
+    is_many = min(cell.dropped_share for cell in found.cells) >= MANY
+    return dataclasses.replace(found, _order=order_advice(plan, replay)) if is_many else found
 
 
 def _several(name: str, values: Any) -> list[Any]:

@@ -54,8 +54,8 @@ def explain(
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
     plan, remarks = with_windows(opened, windows)
-    say(*opened.remarks, *remarks)
     run = plan.count().run(opened.table)
+    say(*opened.remarks, *remarks, *map(with_options, run._late_remarks))
     if offset is not None:
         print(run.explain(offset=offset, partition=partition))
     else:

@@ -42,6 +42,7 @@ _RECOGNISED = {
         rf"{_WEEKDAY}(?P<day>\d{{1,2}}) (?i:(?P<month>{_MONTHS})) (?P<year>\d{{4}}) "
         rf"(?P<time>\d{{1,2}}:\d\d(?::\d\d)? {_ZONE})(?: \([^)]*\))?"
     ),
+    "%d %b %Y": rf"(?P<day>\d{{1,2}})[ -](?i:(?P<month>{_MONTHS})[a-z]*)[ -](?P<year>\d{{4}}){_REST}",
     "%Y%m%dT%H%M%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T(?P<time>\d{4}.*?)",
     "%Y%m%d-%H:%M:%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[-T ](?P<time>\d{1,2}:.*?)",
 }

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, Rows, order_by
-from sessionkit.base.decisions import BAD_TIME, DECISIONS, NULL_KEY, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, NULL_KEY, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import handing_over
 from sessionkit.base.progress import progress
@@ -28,6 +28,7 @@ from sessionkit.records.batch import RecordBatch, batch_of, without_null_values
 from sessionkit.records.inputs.opened import Opened
 from sessionkit.records.inputs.pieces import Pieces
 from sessionkit.records.keys import key_ranks
+from sessionkit.records.order import order_causes
 from sessionkit.records.row_names import lacking_remarks, rows_named
 from sessionkit.records.source import Source
 from sessionkit.steps.notes import Note, schema_of, schema_text
@@ -224,10 +225,21 @@ class _Writing:
 
     def _count(self, outcome: Outcome) -> None:
         note, batch = self._note, outcome.batch
+        if not note.rows:
+            note.remarks += self._why_late(outcome)
         note.rows += len(batch)
         note.counts.update(outcome.dropped)
         note.merges += outcome.merge_count
         note.remarks += [each for each in batch.remarks if each not in note.remarks and not _COUNTED.search(each)]
+
+    def _why_late(self, outcome: Outcome) -> list[str]:
+        """Why many records of the first step came too late, where a cause is found."""
+        job, late, batch = self._job, outcome.dropped.get(LATE, 0), outcome.batch
+        lag_ms = job.windows.close_lag_ms
+        said = [each.words(late, lag_ms) for each in order_causes(batch, job.source, lag_ms, late)]
+        return (
+            said if len(batch) == job.pieces.rows else [f"Of the records that were read first, {each}" for each in said]
+        )
 
     def _put_step(self, outcome: Outcome, left: Rows) -> None:
         """The rows of a step to each target."""

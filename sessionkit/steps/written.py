@@ -32,12 +32,13 @@ class Written:
     _remarks: Sequence[str] = ()
 
     def remarks(self) -> list[str]:
-        """What is to be known of how the records were read."""
+        """What is to be known of how the records were read, and why many came too late, where a cause is found."""
         return [*self._remarks]
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {plural(count, 'row')}" for name, count in self.rows.items())
-        return f"Written: {plural(self.record_count, 'record')}, {self.dropped_count:,} dropped · {rows}"
+        first = f"Written: {plural(self.record_count, 'record')}, {self.dropped_count:,} dropped · {rows}"
+        return "\n".join([first, *self._remarks])
 
     def _repr_html_(self) -> str:
-        return html_block(f"<p>{escape_html(repr(self))}</p>")
+        return html_block("".join(f"<p>{escape_html(line)}</p>" for line in repr(self).splitlines()))

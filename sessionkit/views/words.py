@@ -101,9 +101,11 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
     if begins == "00:00":
         return []
+    each = f" every {show_duration(step_ms)}" if step_ms < windows.reach_ms else ""
     return [
-        f"Windows of {show_duration(step_ms)} begin at 00:00 UTC, as in Kafka Streams: that is {begins} in "
-        f"{batch.timezone} at the end of the data. docs/extending.md has windows of calendar days."
+        f"Windows of {show_duration(windows.reach_ms)} begin{each} at 00:00 UTC, as in Kafka Streams: that is {begins} "
+        f"in {batch.timezone} at the end of the data."
+        + ("" if each else " docs/extending.md has windows of calendar days.")
     ]
 
 

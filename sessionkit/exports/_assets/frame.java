@@ -35,7 +35,7 @@
         try {
             return time.isTextual() ? OffsetDateTime.parse(time.textValue()).toInstant().toEpochMilli() : -1;
         } catch (final DateTimeException e) {
-            throw new SerializationException("not a time of ISO 8601 with an offset: " + time, e);
+            return -1; // no time of ISO 8601 with an offset
         }
     }
 

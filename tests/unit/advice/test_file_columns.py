@@ -251,6 +251,34 @@ def test_a_person_is_a_key_before_a_session_that_the_file_numbers_itself() -> No
     assert alone.key is not None and alone.key.name == "session_id"
 
 
+def test_an_account_is_a_key_before_the_device_that_it_used() -> None:
+    """Payments: a device served four accounts, and each of its sessions of several rows mixed two of them."""
+    rows = {"AccountID": [f"AC{n // 12}" for n in range(60)], "DeviceID": [f"D{n // 5}" for n in range(60)]}
+    found = file_columns(pa.table({**rows, "seen": pa.array(SECONDS)}))
+    assert found.key is not None and found.key.name == "AccountID"
+
+
+@pytest.mark.parametrize("name", ["coffee_name", "product name", "itemName"])
+def test_the_name_of_a_thing_is_no_key_before_a_card(name: str) -> None:
+    """Sales of a machine: visits of a kind of drink were proposed, without a word that this is a guess."""
+    found = file_columns(
+        pa.table({name: list("abc") * 20, "card": [f"c{n % 20}" for n in range(60)], "at": pa.array(SECONDS)})
+    )
+    assert found.key is not None and found.key.name == "card" and found.key_is_a_guess
+
+
+def test_a_time_that_is_the_same_for_all_rows_of_a_ticket_comes_last() -> None:
+    """Updates of tickets counted at the moment in which the ticket was opened, whatever column was the key."""
+    rows = {"number": [f"INC{n // 5:07}" for n in range(60)], "caller_id": [f"Caller {n % 9}" for n in range(60)]}
+    opened, updated = (
+        pa.array(SECONDS // 100 * 100 + np.arange(60) // 5),
+        pa.array(SECONDS + np.arange(60) * 7 % 60 * 3_600),
+    )
+    found = file_columns(pa.table({**rows, "opened_at": opened, "updated_at": updated}))
+    assert found.time is not None and found.time.name == "updated_at"
+    assert found.columns[2].why.endswith("; the same for all rows of number")
+
+
 @pytest.mark.parametrize(("name", "key"), [("website_session_id", "website_session_id"), ("order_id", "page")])
 def test_an_id_that_mostly_comes_once_is_a_key_too(name: str, key: str) -> None:
     """Page views: most visits are of one page; the key proposed was the address, and of the visit nothing was said."""

@@ -293,3 +293,13 @@ def test_a_frame_of_spark_is_refused_with_the_way() -> None:
 
     with pytest.raises(InvalidArgument, match=r"plan\.run\(df\)\.table\(\)\.write"):
         plan_of().write(DataFrame(), table="nowhere")
+
+
+def test_records_in_no_order_are_told_as_a_run_tells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "STEP_RECORDS", 5_000)
+    times = [(n * 7919) % 3_000 * 1_000 for n in range(3_000)]
+    data = {"user": ["ada"] * 3_000, "at": times, "v": [1] * 3_000}
+    written = plan_of().write(data, table=tmp_path / "out")
+    assert written.dropped_count > 2_000
+    assert "came too late and" in repr(written) and "because" in written.remarks()[0]
+    assert plan_of().write(ROWS, table=tmp_path / "rows").remarks()[1:] == []

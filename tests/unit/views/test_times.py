@@ -499,6 +499,8 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
         "data. docs/extending.md has windows of calendar days."
     )
     assert days.run(data).remarks() == [said]
+    hopping = start.windowed_by(sk.TimeWindows(size="7d", advance="1d", grace="0s")).count().run(data).remarks()
+    assert hopping[0].startswith("Windows of 7 d begin every 1 d at 00:00 UTC") and "docs/" not in hopping[0]
     for quiet in (sk.TimeWindows(size="1d", advance="1h", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
         assert start.windowed_by(quiet).count().run(data).remarks() == []
     in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sessionkit as sk
@@ -127,6 +128,28 @@ def test_colours_of_a_sweep_are_explained_for_each_measure() -> None:
         "merges",
         "wait for a final result",
     ]
+
+
+def test_a_sweep_that_drops_nearly_all_has_the_colour_of_that_and_says_why() -> None:
+    """It was white, as one that drops nothing, on a scale to 920 %, with two names of ticks over each other."""
+    found = sweep([*range(400, 0, -4)])
+    least = min(cell.dropped_share for cell in found.cells)
+    assert least > 0.9
+    grid = found.heat_map().data[0]
+    assert grid.zmax == 0 and (grid.z.min() - grid.zmin) / (grid.zmax - grid.zmin) > 0.9
+    assert len(grid.colorbar.tickvals) == 1
+    assert "because the newest row stands first" in repr(found)
+    assert "because" not in repr(sweep([0, 5, 4, 9]))
+
+
+def test_the_name_of_a_long_gap_stands_before_its_line() -> None:
+    hours = np.cumsum([*[0.01] * 40, 3.0] * 6).tolist()
+    figure = sk.suggest_gap(
+        PLAN.count(), {"who": ["a"] * len(hours), "at": [START + round(h * 3.6e6) for h in hours]}
+    ).figure()
+    (note,) = [each for each in figure.layout.annotations if each.text.startswith("<b>gap")]
+    low, high = figure.layout.xaxis.range
+    assert (note.xanchor == "right") == (note.x > low + 0.65 * (high - low))
 
 
 def test_a_sweep_in_which_nothing_is_dropped_says_so() -> None:
