@@ -27,7 +27,7 @@ from benchmarks.running.memory import peak_bytes
 out, times, *files = sys.argv[1:]
 plan = (
     sk.group_by_key("key", timestamp="ts")
-    .windowed_by(sk.SessionWindows(inactivity_gap={GAP_MS}, grace={GRACE_MS}))
+    .windowed_by(sk.SessionWindows(inactivity_gap_ms={GAP_MS}, grace_ms={GRACE_MS}))
     .aggregate(count=sk.count(), total=sk.sum("value"))
 )
 for _ in range(int(times)):

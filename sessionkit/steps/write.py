@@ -28,7 +28,7 @@ from sessionkit.records.batch import RecordBatch, batch_of, without_null_values
 from sessionkit.records.inputs.opened import Opened
 from sessionkit.records.inputs.pieces import Pieces
 from sessionkit.records.keys import key_ranks
-from sessionkit.records.order import order_causes
+from sessionkit.records.order import MANY, order_causes
 from sessionkit.records.row_names import lacking_remarks, rows_named
 from sessionkit.records.source import Source
 from sessionkit.steps.notes import Note, schema_of, schema_text
@@ -235,11 +235,11 @@ class _Writing:
     def _why_late(self, outcome: Outcome) -> list[str]:
         """Why many records of the first step came too late, where a cause is found."""
         job, late, batch = self._job, outcome.dropped.get(LATE, 0), outcome.batch
+        if late < MANY * len(batch):  # to look for a cause takes as long as to decide
+            return []
+        first = "" if len(batch) == job.pieces.rows else "Of the records that were read first, "
         lag_ms = job.windows.close_lag_ms
-        said = [each.words(late, lag_ms) for each in order_causes(batch, job.source, lag_ms, late)]
-        return (
-            said if len(batch) == job.pieces.rows else [f"Of the records that were read first, {each}" for each in said]
-        )
+        return [first + each.words(late, lag_ms) for each in order_causes(batch, job.source, lag_ms, late)]
 
     def _put_step(self, outcome: Outcome, left: Rows) -> None:
         """The rows of a step to each target."""

@@ -21,7 +21,7 @@ from sessionkit.base.decisions import (
     REPLAYED,
     TICK,
 )
-from sessionkit.base.durations import DAY, show_duration
+from sessionkit.base.durations import DAY, HOUR, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
@@ -94,19 +94,19 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
 
 
 def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
-    """A sentence where windows of whole days begin at another hour of the run's zone than midnight."""
+    """A sentence where windows of whole days, or hours, do not begin with a day, or hour, of the run's zone."""
     latest_ms, step_ms = int(batch.timestamp_ms.max(initial=-1)), windows.advance_ms
-    if step_ms is None or step_ms % DAY or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
+    if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
         return []
     begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
-    if begins == "00:00":
-        return []
     each = f" every {show_duration(step_ms)}" if step_ms < windows.reach_ms else ""
-    return [
-        f"Windows of {show_duration(windows.reach_ms)} begin{each} at 00:00 UTC, as in Kafka Streams: that is {begins} "
-        f"in {batch.timezone} at the end of the data."
-        + ("" if each else " docs/extending.md has windows of calendar days.")
-    ]
+    whole, kafka = f"Windows of {show_duration(windows.reach_ms)} begin{each} at", "as in Kafka Streams: that is"
+    if step_ms % DAY:
+        past = f"{int(begins[3:])} min past the hour in {batch.timezone}."
+        return [f"{whole} whole hours of UTC, {kafka} {past}"] if begins[3:] != "00" else []
+    days = "" if each else " docs/extending.md has windows of calendar days."
+    said = f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{days}"
+    return [said] if begins != "00:00" else []
 
 
 def records_dropped(counts: Mapping[str, int]) -> int:

@@ -29,7 +29,9 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}  # unless the first lines tell another
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 # Other formats that people have, and the call that makes a frame of each.
 _FRAMES_OF = {
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "pandas.read_excel({})"),
+    **dict.fromkeys(
+        (".xlsx", ".xls", ".xlsm", ".ods"), "pandas.read_excel({}), or for the command line on its to_csv(…)"
+    ),
     **dict.fromkeys((".zip",), "pandas.read_csv({}) if one CSV file is in it; unpack others"),
     **dict.fromkeys((".tar", ".tgz", ".7z", ".rar"), "pandas.read_csv(…) of the file in it, once {} is unpacked"),
     ".avro": "polars.read_avro({})",

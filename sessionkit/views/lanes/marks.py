@@ -139,7 +139,7 @@ def nothing_dropped(board: Board, noun: str) -> list[str]:
     merges = len(whole.of(board.trace.decision == MERGED))
     seen = [plural(len(whole.windows), noun), *([plural(merges, "merge")] if merges else [])]
     said = "none of their records was dropped" if without_place(board.trace.decision) else "nothing was dropped"
-    return [f"{said}: the lanes show {' and '.join(seen)}"]
+    return [said if board.is_part else f"{said}: the lanes show {' and '.join(seen)}"]
 
 
 def _left_out(scene: Lanes) -> list[str]:

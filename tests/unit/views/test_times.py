@@ -501,7 +501,12 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
     assert days.run(data).remarks() == [said]
     hopping = start.windowed_by(sk.TimeWindows(size="7d", advance="1d", grace="0s")).count().run(data).remarks()
     assert hopping[0].startswith("Windows of 7 d begin every 1 d at 00:00 UTC") and "docs/" not in hopping[0]
-    for quiet in (sk.TimeWindows(size="1d", advance="1h", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
+    hours = start.windowed_by(sk.TimeWindows(size="2h", grace="0s")).count().run(data).remarks()
+    past = (
+        "Windows of 2 h begin at whole hours of UTC, as in Kafka Streams: that is 30 min past the hour in Asia/Kolkata."
+    )
+    assert hours == ([past] if zone == "Asia/Kolkata" else [])
+    for quiet in (sk.TimeWindows(size="1d", advance="30m", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
         assert start.windowed_by(quiet).count().run(data).remarks() == []
     in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()
     assert in_utc.run(data).remarks() == []
