@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -163,9 +162,10 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     z = decades(np.maximum(np.array(grid, np.float64), least))
     text = [[_shown(measure, value) for value in row] for row in grid]
     low, high = float(np.min(grid)), float(np.max(grid))
-    # a decade of colours at least, of which a share's go no further than all records
-    zmax = min(max(float(z.max()), float(z.min()) + 1), 0 if measure == "dropped_share" else math.inf)
-    cells: dict[str, Any] = {"z": z, "zmin": min(float(z.min()), zmax - 1), "zmax": zmax, "text": text}
+    zmin, zmax = float(z.min()), max(float(z.max()), float(z.min()) + 1)  # a decade of colours at least
+    if measure == "dropped_share" and zmax > 0:  # more than all records
+        zmin, zmax = min(zmin, -1.0), 0.0
+    cells: dict[str, Any] = {"z": z, "zmin": zmin, "zmax": zmax, "text": text}
     waits = [ms for ms in ROUND_MS[1:] if low <= ms <= high]
     ticks: list[float] = [*waits] if measure == "delay_ms" else _ticks_of(max(low, least), max(high, least), 1)
     ticks = ticks[:: -(-len(ticks) // 4)] if len(ticks) > 1 else [max(low, least), max(high, least)]
