@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -257,7 +258,8 @@ def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Pat
 def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
     def stop(number: float) -> None:
         if number == 12:
-            signal.raise_signal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)  # as a terminal does it: to the process
+            time.sleep(0.5)  # so that it meets the call where it waits for this reader, which is no main thread
 
     with pytest.raises(KeyboardInterrupt):
         plan().write(
