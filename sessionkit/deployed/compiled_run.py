@@ -25,6 +25,7 @@ from sessionkit.deployed.kernel_stores import KernelStore, columns_of, is_known,
 from sessionkit.deployed.processor_run import Deployed, Processed
 from sessionkit.deployed.sent_results import SentResults
 from sessionkit.engine.kernel_run import Start, by_key_and_time, run_from, stream_times_of
+from sessionkit.engine.memory import check_windows
 from sessionkit.engine.outcome import codes_of, newest_times, without_replayed
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import Snapshot, StoredColumns, no_columns
@@ -84,6 +85,7 @@ def run_compiled(
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
+    check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     # of other windows none that is open is ever out of a new store
     expiry = Expiry(observed.copy(), _null_values(aggregations, batch)) if windows.holds == "sessions" else None

@@ -193,12 +193,15 @@ def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row
 
 def _with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:
     """The columns with these rows, and null where a row is missing."""
-    return {
-        name: np.where(missing, np.array(None, object), column[rows])
-        if isinstance(column, np.ndarray)
-        else column.take(arrow_array(rows, missing))
-        for name, column in columns.items()
-    }
+    return {name: _picked(column, rows, missing) for name, column in columns.items()}
+
+
+def _picked(column: Column, rows: Longs, missing: Flags) -> Column:
+    if not isinstance(column, np.ndarray):
+        return column.take(arrow_array(rows, missing))
+    picked = np.full(len(rows), None, object)
+    picked[~missing] = column[rows[~missing]]
+    return picked
 
 
 def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:

@@ -109,7 +109,9 @@ def test_where_the_system_tells_nothing_it_is_tried(free: Limit) -> None:
 
 
 WAYS: dict[str, Callable[[], Any]] = {
-    "a run by the processor": lambda: run_deployed(hopping(10**5), records(50, 1)),
+    "a run by the processor": lambda: run_deployed(hopping(10**5), records(50, 1), caching=True),
+    "a compiled deployment": lambda: run_deployed(hopping(10**6), records(50, 10**6)),
+    "its results": lambda: list(run_deployed(hopping(10**5), records(50, 1)).deployed.forwarded),
     "a run over a store": lambda: hopping(10**6).run(
         records(50, 10**6), store=sk.open_store("memory", "x", of="windows")
     ),

@@ -56,6 +56,12 @@ def test_what_a_store_kept_is_replaced_too(windows: Any, kind: str, tmp_path: An
     assert joined.map(repr).equals(whole.map(repr))
 
 
+@pytest.mark.parametrize("windows", WINDOWS[:3], ids=repr)
+def test_a_single_record_replaces_nothing(windows: Any) -> None:
+    """Functions of Python give an array of objects, of which the place of no value was read: IndexError."""
+    assert plan(windows).run(DATA[:1]).changelog(old_values=True)["old_joined"].tolist() == [None]
+
+
 @pytest.mark.parametrize("windows", WINDOWS, ids=repr)
 def test_a_final_result_replaces_nothing(windows: Any) -> None:
     data = pd.concat([DATA, DATA[:1].assign(at=99)])
