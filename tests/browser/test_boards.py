@@ -32,7 +32,10 @@ CUT = """() => {
 
 
 def box(part: Locator) -> dict[str, float]:
-    found = part.bounding_box()
+    for _ in range(50):  # what is just being drawn anew has no box for a moment
+        if (found := part.bounding_box()) is not None:
+            break
+        part.page.wait_for_timeout(100)
     assert found is not None
     return {**found, "bottom": found["y"] + found["height"], "right": found["x"] + found["width"]}
 
