@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Longs, Rows, arrow_array, order_by
+from sessionkit.base.arrays import Longs, Rows, arrow_array, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.kernel_stores import boundary_ms, segments_of
@@ -64,11 +64,6 @@ class CompiledLife:
     @abstractmethod
     def _final_times_ms(self, found: Finals) -> Longs:
         """The timestamps of final results."""
-
-    @property
-    @abstractmethod
-    def _touched(self) -> Flags:
-        """True for each window that a record met."""
 
     @abstractmethod
     def _held_rows(self) -> Rows:
@@ -156,6 +151,11 @@ class CompiledLife:
 
     # ---- the store
 
+    @property
+    def _closed_before(self) -> Longs:
+        """Offset of the record that closed each window in an earlier life; -1: it is open, or was met since."""
+        return self._outcome.window_columns.closed_before
+
     def held(self) -> StoredColumns:
         """What the store holds at the end."""
         outcome = self._outcome
@@ -166,7 +166,7 @@ class CompiledLife:
             columns.start_ms[rows],
             columns.timestamp_ms[rows],
             columns.opened_by[rows],
-            np.where(self._touched, -1, columns.closed_before)[rows],
+            self._closed_before[rows],
             {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
             outcome.rows_at(rows),
         )
@@ -236,17 +236,18 @@ class SessionLife(CompiledLife):
         held_from_ms = self._held_from_ms(self.observed_ms)[columns.partition]
         rows = np.flatnonzero((columns.merged_into < 0) & (columns.end_ms >= held_from_ms))
         if self._segments is not None:  # what is put at the place of a session that no read finds overwrites it
-            places = (columns.end_ms[rows], columns.start_ms[rows], columns.key[rows], columns.partition[rows])
-            order = np.lexsort((rows, *places))
+            place_of = (columns.end_ms, columns.start_ms, columns.key, columns.partition)
+            places = [column[rows] for column in place_of]
+            order = order_by(*places)
             differs = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
             rows = np.sort(rows[order[np.append(differs, True)[: len(rows)]]])
         return rows[~np.isin(rows, self._deleting)]
 
     @property
-    def _touched(self) -> Flags:
-        touched = np.zeros(len(self._outcome.window_columns.key), np.bool_)
-        touched[self._trace.window[self._trace.window >= 0]] = True
-        return touched
+    def _closed_before(self) -> Longs:
+        closed_before = super()._closed_before.copy()
+        closed_before[self._trace.window[self._trace.window >= 0]] = -1
+        return closed_before
 
 
 class WindowLife(CompiledLife):
@@ -292,7 +293,3 @@ class WindowLife(CompiledLife):
     def _held_rows(self) -> Rows:
         columns = self._outcome.window_columns
         return np.flatnonzero(columns.start_ms >= self._held_from_ms(self.observed_ms)[columns.partition])
-
-    @property
-    def _touched(self) -> Flags:
-        return np.ones(len(self._outcome.window_columns.key), np.bool_)

@@ -125,6 +125,16 @@ def same(plan: sk.Plan, stream: Stream, how: sk.Deployment, clock: list[int] | N
     return found
 
 
+def played(rng: np.random.Generator, stream: Stream, seed: int) -> tuple[Sequence[sk.Run], int, int]:
+    """(the lives of a random deployment, which are the same both ways; how many were compiled; final results)."""
+    how, clock = deployment(rng, stream)
+    plan = plan_of(rng, stream.windows)
+    with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+        lives = same(plan, stream, how, clock, seed)
+    finals = sum(row["what"] == "final" for life in lives for row in pa.table(life._changelog).to_pylist())
+    return lives, calls.call_count, finals
+
+
 @pytest.mark.parametrize("first", SEEDS[::GROUP])
 def test_compiled_sessions_are_those_of_the_processor(first: int) -> None:
     compiled = finals = refused = 0
@@ -133,12 +143,8 @@ def test_compiled_sessions_are_those_of_the_processor(first: int) -> None:
         if stream.windows.until_ms is not None:
             continue
         stream = in_segments(rng, stream)
-        how, clock = deployment(rng, stream)
-        plan = plan_of(rng, stream.windows)
-        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
-            lives = same(plan, stream, how, clock, seed)
-        compiled += calls.call_count
-        finals += sum(row["what"] == "final" for life in lives for row in pa.table(life._changelog).to_pylist())
+        lives, calls, sent = played(rng, stream, seed)
+        compiled, finals = compiled + calls, finals + sent
         refused += sum(len(life.deployed.refused) for life in lives if life.deployed is not None)
     assert compiled > GROUP // 2
     assert finals > 0
@@ -163,12 +169,8 @@ def test_compiled_time_windows_are_those_of_the_processor(first: int) -> None:
         if stream.windows.until_ms is not None:
             continue
         stream = of_time_windows(rng, in_segments(rng, stream))
-        how, clock = deployment(rng, stream)
-        plan = plan_of(rng, stream.windows)
-        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
-            lives = same(plan, stream, how, clock, seed)
-        compiled += calls.call_count
-        finals += sum(row["what"] == "final" for life in lives for row in pa.table(life._changelog).to_pylist())
+        _, calls, sent = played(rng, stream, seed)
+        compiled, finals = compiled + calls, finals + sent
     assert compiled > GROUP // 4
     assert finals > 0 or GROUP < 50  # of a few streams none may close a window
 

@@ -54,9 +54,10 @@ def test_a_folder_has_parquet_and_a_list_of_what_is_ours(tmp_path: Path) -> None
     assert names_in(tmp_path / "deep") == ["table"]
     assert names_in(tmp_path / "deep" / "table") == [MANIFEST, "part-00000.parquet"]
     assert made.folders == {"table": tmp_path / "deep" / "table"}
-    assert repr(made).splitlines()[0] == "Written: 6 records, 2 dropped · table: 3 rows"
+    said = "1 of 6 records has no key ('user') and is in no window."
+    assert repr(made) == f"Written: 6 records, 2 dropped · table: 3 rows\n{said}"
     assert made.counts == {"opened": 3, "added": 1, "late": 1, "null_key": 1}
-    assert made.remarks() == ["1 of 6 records has no key ('user') and is in no window."]
+    assert made.remarks() == [said]
     column = pq.ParquetFile(tmp_path / "deep" / "table" / "part-00000.parquet").metadata.row_group(0).column(0)
     assert column.compression == "ZSTD"
 
