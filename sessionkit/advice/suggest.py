@@ -35,6 +35,7 @@ EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
 FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 MOSTLY_BEATS, BEATS = 0.9, 3  # of the pauses are alike, where a device reports; so many of them part its records
+DAILY = 0.5  # of the pauses of a day or more are within 3 h of whole days, where a quarter of them would be by chance
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
 
@@ -89,6 +90,7 @@ class GapSuggestion(Pictured):
     keys: str
     remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
     beat_ms: int | None = None  # the length of nearly all pauses, where a few are several times as long
+    daily_share: float | None = None  # of the pauses of a day or more, about whole days long, where they are many
 
     def _judged(self, gap_ms: int, *, in_order: bool) -> str:
         """What the pauses say of a gap that was chosen, in a sentence; `in_order`: no record came too late."""
@@ -124,7 +126,7 @@ class GapSuggestion(Pictured):
                 f"it are only {best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
             )
         else:
-            said.append(f"unsure: the pauses ({by}) have no valley; no gap separates them by itself.")
+            said.append(f"unsure: the pauses ({by}) have no clear valley; no gap separates them by itself.")
         if self.burst_ms is not None:
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
@@ -132,6 +134,9 @@ class GapSuggestion(Pictured):
             beat, gap = about(self.beat_ms), about(BEATS * self.beat_ms)
             what = f"Nearly all pauses are about {beat} long, as of a device that reports so often"
             said.append(f"{what}: a gap of {gap} parts the records where reports are missing.")
+        if self.gap_ms is None and self.daily_share is not None:
+            what = f"{percent(self.daily_share)} of the pauses of 18 h or more are within 3 h of whole days"
+            said.append(f"{what}: the dips between whole days are the rhythm of the day, not the end of a visit.")
         return [*said, *self.remarks]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
@@ -186,7 +191,15 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         keys=keys,
         remarks=batch.remarks,
         beat_ms=_beat_ms(pauses) if len(pauses) >= FEWEST_PAUSES else None,
+        daily_share=_daily_share(pauses),
     )
+
+
+def _daily_share(pauses: Longs) -> float | None:
+    long = pauses[pauses >= 18 * HOUR]
+    is_daily = (long + 3 * HOUR) % DAY <= 6 * HOUR
+    is_rhythm = len(long) >= FEWEST_PAUSES and (long % DAY).any() and is_daily.mean() >= DAILY
+    return float(is_daily.mean()) if is_rhythm else None
 
 
 def _beat_ms(pauses: Longs) -> int | None:

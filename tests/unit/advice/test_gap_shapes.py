@@ -186,3 +186,17 @@ def test_a_valley_with_many_on_both_sides_goes_before_a_wider_one_with_few() -> 
     data.loc[700:, "time"] += 365 * DAY
     data.loc[1_300:, "time"] += 365 * DAY
     assert 80 * S <= (sk.suggest_gap(PLAN, data).gap_ms or 0) <= 90 * S
+
+
+def test_dips_between_whole_days_are_told_as_the_rhythm_of_the_day() -> None:
+    """Records near the same hour of random days: the figure has dips between whole days, and no visit ends there."""
+
+    def daily(rng: Any, count: int) -> Any:
+        hours = np.cumsum(rng.geometric(0.4, count)) * DAY + rng.normal(0, 3 * HOUR, count)
+        return np.diff(np.sort(hours), prepend=0)
+
+    found = sk.suggest_gap(PLAN, stream(daily))
+    assert found.gap_ms is None
+    assert "53.42% of the pauses of 18 h or more are within 3 h of whole days" in repr(found)
+    of_days = sk.suggest_gap(PLAN, stream(lambda rng, count: rng.geometric(0.3, count) * DAY))
+    assert "whole days" not in repr(of_days)
