@@ -21,7 +21,7 @@ from sessionkit.engine.commit import commit
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame, read_records, without_null_values
+from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sessionkit.exports.request import KeyType, TimestampIn
     from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, TimeUnit
     from sessionkit.spark.batch_run import SparkRun, StreamRun
+    from sessionkit.steps.reading import Reading
     from sessionkit.steps.write import WriteJob
     from sessionkit.steps.written import Written
 
@@ -197,7 +198,9 @@ class Plan:
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
-                they have among all others. Not with a store, suppress or a deployment; on Spark: `run.of`.
+                they have among all others. Of more than 2 million records in Parquet files or a Dataset they are picked
+                in steps, so that the file need not fit into memory. Not with a store, suppress or a deployment; on
+                Spark: `run.of`.
             deployment: does what Kafka Streams 4.3.1 does when it is so configured, also where its store forgets;
                 without one nothing is lost. Its retention counts; a store must be of its kind, and have the same one.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
@@ -270,8 +273,8 @@ class Plan:
         return write(self._write_job(data, paths, store, overwrite=overwrite))
 
     def _write_job(self, data: Any, paths: dict[str, Path], store: PlanStore | None, *, overwrite: bool) -> WriteJob:
-        from sessionkit.records.inputs.pieces import open_pieces
-        from sessionkit.steps.write import WriteJob, check_source
+        from sessionkit.steps.reading import check_source
+        from sessionkit.steps.write import WriteJob
 
         self._check_run(store, None, None)
         if is_spark_frame(data):
@@ -283,10 +286,8 @@ class Plan:
             want = 'plan.suppress(None), with .emit("on_window_close") for final results alone; or plan.run'
             raise NotBuilt(problem("results that wait are not written in steps", self._suppression.code(), want))
         check_source(self.source)
-        windows, source = self._complete_windows, dataclasses.replace(self.source, label=None)
-        columns = list(dict.fromkeys([*source.columns(), *self._value_columns()]))
-        pieces = open_pieces(data, columns, source)
-        empty = self._run_batch(batch_of(pieces.head, source, self._value_columns(), "arrow"))
+        reading = self._reading(data, dataclasses.replace(self.source, label=None))
+        empty = self._run_batch(reading.none)
         views: dict[str, Callable[[], pa.Table]] = {
             "table": empty.table,
             "changelog": empty.changelog,
@@ -295,13 +296,10 @@ class Plan:
         }
         return WriteJob(
             plan=repr(self),
-            source=source,
-            windows=windows,
+            reading=reading,
             aggregations=dict(self._aggregations),
-            value_columns=self._value_columns(),
             strategy=self._strategy,
-            retention_ms=windows.retention_ms(None),
-            pieces=pieces,
+            retention_ms=reading.windows.retention_ms(None),
             schemas={name: views[name]().schema for name in paths},
             paths=paths,
             store=store,
@@ -345,13 +343,25 @@ class Plan:
     def _read(
         self, data: Any, frame: FrameKind | None, keys: list[Any] | None, clock: str | None = None
     ) -> RecordBatch:
+        if keys is not None:
+            from sessionkit.engine.chosen_keys import chosen_records
+            from sessionkit.steps.chosen import has_types, is_long, picked
+
+            if has_types(data) and is_long(reading := self._reading(data, self.source)):
+                return picked(reading, keys, frame)
         batch = read_records(data, self.source, self._value_columns(clock), frame=frame)
         if keys is None:
             return batch
-        from sessionkit.engine.chosen_keys import chosen_records
-
         codes = [code_of_key(batch.keys, key) for key in keys]
         return chosen_records(batch, codes, self._complete_windows)
+
+    def _reading(self, data: Any, source: Source) -> Reading:
+        from sessionkit.records.inputs.pieces import open_pieces
+        from sessionkit.steps.reading import Reading
+
+        values = self._value_columns()
+        pieces = open_pieces(data, list(dict.fromkeys([*source.columns(), *values])), source)
+        return Reading(source=source, windows=self._complete_windows, value_columns=values, pieces=pieces)
 
     def _run_batch(
         self,

@@ -7,6 +7,7 @@ apart: the last one before each of them, and the first one that closes a window 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Bytes, Flags, Longs
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.idle_partitions import with_idle_ticks
@@ -81,6 +82,38 @@ class PartitionSoFar:
         return at[is_passed]
 
 
+class PartitionsSoFar:
+    """How far the records of all partitions have been read, part by part, for one set of keys."""
+
+    def __init__(self, windows: WindowKind) -> None:
+        self._windows = windows
+        self._partitions: dict[int, PartitionSoFar] = {}
+        self._counts: Counter[int] = Counter()  # of the records of each
+
+    def needed_rows(self, batch: RecordBatch, mine: Flags, codes: Codes | None = None) -> Rows:
+        """The rows of the next part that the keys need: its records, their ticks, and the newest row of each partition.
+
+        Args:
+            mine: which records have one of the keys.
+            codes: of the partitions that are looked at; all of them if not given.
+        """
+        is_record = batch.is_record
+        found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        for code in np.unique(batch.partition).tolist() if codes is None else codes.tolist():
+            rows, number = np.flatnonzero(batch.partition == code), int(batch.partitions[code])
+            so_far = self._partitions.setdefault(number, PartitionSoFar(self._windows))
+            rejected = None if batch.rejected is None else batch.rejected[rows]
+            (needed,) = so_far.needed_rows(batch.timestamp_ms[rows], rejected, [mine[rows]])
+            needed = np.union1d(needed, [len(rows) - 1])
+            place = self._counts[number] + np.cumsum(is_record[rows]) - 1  # of what is no record: of the last one
+            found.append(rows[needed])
+            places.append(place[needed])
+            self._counts[number] = int(place[-1]) + 1
+        at, places_in_order = np.concatenate(found), np.concatenate(places)
+        order = np.argsort(at)
+        return Rows(at[order], places_in_order[order])
+
+
 def _last_rises(stream_time_ms: Longs, before_ms: int) -> npt.NDArray[np.intp]:
     """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
     rises = np.diff(stream_time_ms, prepend=before_ms) > 0
@@ -119,18 +152,9 @@ def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: Window
 
     The newest record of each of their partitions is among them.
     """
-    chosen, is_record = np.isin(batch.key, keys), batch.is_record
-    found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-    for code in np.unique(batch.partition[chosen]).tolist():
-        rows = np.flatnonzero(batch.partition == code)
-        rejected = None if batch.rejected is None else batch.rejected[rows]
-        (needed,) = PartitionSoFar(windows).needed_rows(batch.timestamp_ms[rows], rejected, [chosen[rows]])
-        needed = np.union1d(needed, [len(rows) - 1])
-        found.append(rows[needed])
-        places.append((np.cumsum(is_record[rows]) - 1)[needed])  # of a row that is no record: of the last one before
-    at, place = np.concatenate(found), np.concatenate(places)
-    order = np.argsort(at)
-    return Rows(at[order], place[order] if batch.chosen_from is None else batch.chosen_from.place[at[order]])
+    chosen = np.isin(batch.key, keys)
+    rows = PartitionsSoFar(windows).needed_rows(batch, chosen, np.unique(batch.partition[chosen]))
+    return rows if batch.chosen_from is None else rows._replace(place=batch.chosen_from.place[rows.at])
 
 
 def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) -> RecordBatch:

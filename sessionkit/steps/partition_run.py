@@ -20,15 +20,13 @@ from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import BrokenTrace, problem
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.loops import first_not_rising
-from sessionkit.records.places import FROM_A_SOURCE, not_after
 from sessionkit.steps.job import Job, fit
+from sessionkit.steps.reading import STEP_BYTES, check_rising
 from sessionkit.steps.views import VIEWS
 from sessionkit.stores.contract import no_columns
 from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.windows.contract import WindowKind
 
-STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the task's memory larger
 BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
 
 
@@ -100,13 +98,7 @@ class Steps:
 
     def take(self, batch: RecordBatch) -> tuple[Outcome, Rows]:
         """The outcome of the next records, and the windows that no later one can find."""
-        if batch.given_offset is not None:
-            last = np.array([self._read.get(number, -1) for number in batch.partitions.tolist()], np.int64)
-            row, before = first_not_rising(batch.partition, batch.given_offset, last)
-            if row >= 0:
-                number, offset = int(batch.partitions[batch.partition[row]]), int(batch.given_offset[row])
-                raise not_after(number, offset, int(before), want=FROM_A_SOURCE)
-            self._read.update(zip(batch.partitions.tolist(), last.tolist(), strict=True))
+        check_rising(batch, self._read)
         outcome = run_kernel(self._windows, self._aggregations, batch, store=self.state, **self._how)
         commit(outcome, self.state, self._windows, self._retention_ms)
         return outcome, np.flatnonzero(alive(outcome) & ~findable(outcome, self._windows, self._retention_ms))

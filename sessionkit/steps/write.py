@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,21 +16,17 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, Rows, order_by
-from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, NULL_KEY, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.base.decisions import DECISIONS, LATE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import handing_over
 from sessionkit.base.progress import progress
 from sessionkit.engine.outcome import Outcome
-from sessionkit.errors import NotBuilt, WriteFailed, problem
-from sessionkit.records.batch import RecordBatch, batch_of, without_null_values
-from sessionkit.records.inputs.opened import Opened
-from sessionkit.records.inputs.pieces import Pieces
+from sessionkit.errors import WriteFailed
 from sessionkit.records.keys import key_ranks
 from sessionkit.records.order import MANY, order_causes
-from sessionkit.records.row_names import lacking_remarks, rows_named
-from sessionkit.records.source import Source
 from sessionkit.steps.notes import Note, schema_of, schema_text
-from sessionkit.steps.partition_run import STEP_BYTES, Steps
+from sessionkit.steps.partition_run import Steps
+from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks
 from sessionkit.steps.targets import Place, check_apart
 from sessionkit.steps.views import columns_of, trace_of
 from sessionkit.steps.written import Written
@@ -41,12 +35,10 @@ from sessionkit.stores.locking import alone_with
 from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.views import tables
 from sessionkit.views.dropped import dropped_table
-from sessionkit.windows.contract import WindowKind
 
 TARGETS = ("table", "changelog", "dropped", "records")
-STEP_RECORDS, TRACED_RECORDS = 2_000_000, 500_000  # in a step; where each record has rows, these are the memory
+TRACED_RECORDS = 500_000  # in a step, where each record has rows: these are the memory
 NOTE_RECORDS = 50_000_000  # after so many it is noted how far it came
-_COUNTED = re.compile(r"\d records?\b")  # a remark on a piece that says how many: they are counted for all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +46,10 @@ class WriteJob:
     """What to write, and where."""
 
     plan: str  # as code
-    source: Source
-    windows: WindowKind
+    reading: Reading
     aggregations: Mapping[str, Aggregation]
-    value_columns: tuple[str, ...]
     strategy: str
     retention_ms: int
-    pieces: Pieces
     schemas: Mapping[str, pa.Schema]  # of each view
     paths: Mapping[str, Path]
     store: PlanStore | None
@@ -74,43 +63,14 @@ class WriteJob:
     @property
     def can_go_on(self) -> bool:
         """Whether a later call can know that it is the same: of files, and without functions of Python."""
-        return bool(self.pieces.marks) and all(each.parts for each in self.aggregations.values())
+        return bool(self.reading.pieces.marks) and all(each.parts for each in self.aggregations.values())
 
     @cached_property
     def call(self) -> str:
         """A digest of all that decides what is written."""
         paths = {name: str(path.absolute()) for name, path in self.paths.items()}
-        parts = [self.plan, self.bound, self.pieces.marks, paths, self.retention_ms, self.store is not None]
+        parts = [self.plan, self.bound, self.reading.pieces.marks, paths, self.retention_ms, self.store is not None]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def batches(self, first: int, most: int) -> Iterator[RecordBatch]:
-        """The records from the row `first` on, about `most` at a time."""
-        for opened in gathered(self.pieces.read(first, most), most):
-            yield self.read(opened, first)
-            first += len(opened.table)
-
-    def read(self, opened: Opened, first: int) -> RecordBatch:
-        """The records of a piece, of which the first has this row of the data."""
-        with rows_named(lambda row: f"row {first + row}"):
-            batch = batch_of(opened, self.source, self.value_columns, "arrow")
-        return batch if self.windows.takes_null_values else without_null_values(batch)
-
-
-def check_source(source: Source) -> None:
-    """Refuses what takes all records at once, with the way (`NotBuilt`)."""
-    order = "rows that stand in their order, as a database sorts files: COPY (SELECT … ORDER BY …) TO …"
-    asked = {
-        f"sort={source.sort!r}": (source.sort, f"{order}; or plan.run"),
-        "ambiguous='infer'": (source.ambiguous == "infer", 'ambiguous="earliest" or "latest"; or plan.run'),
-        f"on_bad_time={source.on_bad_time!r}": (
-            source.on_bad_time == "partition_time",
-            'on_bad_time="drop"; or plan.run',
-        ),
-        f"idle_after={source.idle_after!r}": (source.idle_after is not None, "a plan without idle_after=; or plan.run"),
-    }
-    for got, (is_asked, want) in asked.items():
-        if is_asked:
-            raise NotBuilt(problem("write looks at a part of the records at a time", got, want))
 
 
 def write(job: WriteJob) -> Written:
@@ -124,7 +84,7 @@ class _Writing:
     """One call: its targets, its state, and the note of how far it has come."""
 
     def __init__(self, job: WriteJob) -> None:
-        self._job, self._store = job, job.store
+        self._job, self._store, self._reading, self._windows = job, job.store, job.reading, job.reading.windows
         self._places = {name: Place(path, job.schemas[name]) for name, path in job.paths.items()}
         self._first = next(iter(self._places.values()))
         self._folder = self._first.aside  # where the note is
@@ -180,15 +140,19 @@ class _Writing:
         # what the store has read already is passed over, as in a run
         began = {number: note.begun.get(number, Snapshot()).position for number in state.snapshots}
         read = {number: each.position for number, each in state.snapshots.items() if each.position > began[number]}
-        steps = Steps(job.windows, job.aggregations, job.retention_ms, state, keep_trace=job.keep_trace, read=read)
-        most = TRACED_RECORDS if job.keep_trace else STEP_RECORDS
-        noted, batch = note.rows, job.read(job.pieces.head, note.rows)
-        note.remarks = note.remarks or [*job.pieces.head.remarks]
-        with progress("writing", job.pieces.rows) as reached, handing_over() as hand, handing_over() as read_ahead:
+        steps = Steps(self._windows, job.aggregations, job.retention_ms, state, keep_trace=job.keep_trace, read=read)
+        most, rows = TRACED_RECORDS if job.keep_trace else STEP_RECORDS, self._reading.pieces.rows
+        noted, batch = note.rows, self._reading.none
+        note.remarks = note.remarks or [*self._reading.pieces.head.remarks]
+        with (
+            progress("writing", rows) as reached,
+            handing_over() as hand,
+            handing_over() as read_ahead,
+        ):
             waiting: Callable[[], object] = _nothing
-            following = read_ahead(partial(next, batches := job.batches(note.rows, most), None))
+            following = read_ahead(partial(next, batches := self._reading.batches(note.rows, most), None))
             while (now := following()) is not None:
-                batch, following = now, read_ahead(partial(next, batches, None))
+                (_, batch), following = now, read_ahead(partial(next, batches, None))
                 outcome, left = steps.take(batch)
                 self._count(outcome)
                 waiting()
@@ -206,13 +170,13 @@ class _Writing:
 
     def _begun_state(self) -> ColumnState:
         """The state that the first step goes on from: that of an earlier call, or the store's."""
-        note, state = self._note, ColumnState(self._job.windows.holds)
+        note, state = self._note, ColumnState(self._windows.holds)
         if not note.rows:
             if (stored := self._stored()) is not None:
                 state.fill(stored, self._now)
             return state
         state.snapshots = dict(note.snapshots)
-        if (held := note.windows(self._folder, self._job.windows.holds)) is not None:
+        if (held := note.windows(self._folder, self._windows.holds)) is not None:
             state.fill(held, note.snapshots, untouched=note.untouched)
         return state
 
@@ -220,7 +184,7 @@ class _Writing:
         """All windows of the store."""
         if self._store is None or not self._now:
             return None
-        kind = self._job.read(self._job.pieces.head, 0).keys.type
+        kind = self._reading.none.keys.type
         return self._store.load(pa.nulls(0, kind), dict.fromkeys(self._now, INT64_MAX), tuple(self._job.aggregations))
 
     def _count(self, outcome: Outcome) -> None:
@@ -230,16 +194,16 @@ class _Writing:
         note.rows += len(batch)
         note.counts.update(outcome.dropped)
         note.merges += outcome.merge_count
-        note.remarks += [each for each in batch.remarks if each not in note.remarks and not _COUNTED.search(each)]
+        add_remarks(note.remarks, batch)
 
     def _why_late(self, outcome: Outcome) -> list[str]:
         """Why many records of the first step came too late, where a cause is found."""
-        job, late, batch = self._job, outcome.dropped.get(LATE, 0), outcome.batch
+        late, batch = outcome.dropped.get(LATE, 0), outcome.batch
         if late < MANY * len(batch):  # to look for a cause takes as long as to decide
             return []
-        first = "" if len(batch) == job.pieces.rows else "Of the records that were read first, "
-        lag_ms = job.windows.close_lag_ms
-        return [first + each.words(late, lag_ms) for each in order_causes(batch, job.source, lag_ms, late)]
+        first = "" if len(batch) == self._reading.pieces.rows else "Of the records that were read first, "
+        lag_ms = self._windows.close_lag_ms
+        return [first + each.words(late, lag_ms) for each in order_causes(batch, self._reading.source, lag_ms, late)]
 
     def _put_step(self, outcome: Outcome, left: Rows) -> None:
         """The rows of a step to each target."""
@@ -247,7 +211,7 @@ class _Writing:
             "table": lambda: table_columns(outcome, left, self._note.begun),
             "changelog": lambda: shown(outcome, tables.changelog(outcome, self._job.strategy)),
             "dropped": lambda: shown(
-                outcome, columns_of(dropped_table(trace_of(outcome), self._job.windows, missing_grace=False))
+                outcome, columns_of(dropped_table(trace_of(outcome), self._windows, missing_grace=False))
             ),
             "records": lambda: columns_of(trace_of(outcome).records()),
         }
@@ -272,18 +236,15 @@ class _Writing:
         note, store, job = self._note, self._store, self._job
         if store is None or note.begun != self._now:  # an earlier call did, and was killed before it ended
             return
-        held = note.windows(self._folder, job.windows.holds)
+        held = note.windows(self._folder, self._windows.holds)
         before = self._stored()
-        key = pa.nulls(0, job.read(job.pieces.head, 0).keys.type).type
-        none = no_columns(job.windows.holds, key, job.aggregations)
+        key = pa.nulls(0, self._reading.none.keys.type).type
+        none = no_columns(self._windows.holds, key, job.aggregations)
         store.bind(job.bound)
         store.commit(none if before is None else before, none if held is None else held, note.snapshots)
 
     def _written(self) -> Written:
         note, job = self._note, self._job
-        causes = {NULL_KEY: ("key", job.source.keys), BAD_TIME: ("usable time", [job.source.timestamp])}
-        if not job.windows.takes_null_values:
-            causes[NULL_VALUE] = ("value", job.value_columns)
         reasons = {code: count for code, count in note.counts.items() if code in REASONS and code != REPLAYED}
         words = {**DECISIONS, **REASONS}
         return Written(
@@ -293,33 +254,12 @@ class _Writing:
             merges=note.merges,
             record_count=note.rows,
             dropped_count=sum(reasons.values()),
-            _remarks=[*note.remarks, *lacking_remarks(reasons, note.rows, causes)],
+            _remarks=[*note.remarks, *self._reading.lacking(reasons, note.rows)],
         )
 
 
 def _nothing() -> None:
     """Waits for nothing."""
-
-
-def gathered(pieces: Iterator[Opened], most: int) -> Iterator[Opened]:
-    """Pieces of about `most` records, or of as many bytes as a step has: small ones joined, large ones cut."""
-    held: list[Opened] = []
-
-    def joined() -> Opened:
-        return dataclasses.replace(held[0], table=pa.concat_tables([each.table for each in held]))
-
-    for piece in pieces:
-        a_row = max(1, piece.table.nbytes // max(1, len(piece.table)))
-        size = max(1, min(most, STEP_BYTES // a_row))
-        for at in range(0, len(piece.table), size):
-            part = dataclasses.replace(piece, table=piece.table.slice(at, size))
-            rows = sum(len(each.table) for each in held)
-            if held and (rows + len(part.table) > size or held[0].table.schema != part.table.schema):
-                yield joined()
-                held = []
-            held.append(part)
-    if held:
-        yield joined()
 
 
 # ---- rows as they are written

@@ -1,0 +1,71 @@
+"""`plan.run(data, keys=[…])` of many records: those of some keys and their ticks, picked a step at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.base.process import handing_over
+from sessionkit.base.progress import progress
+from sessionkit.engine.chosen_keys import PartitionsSoFar, chosen_records
+from sessionkit.errors import UnknownRecord, problem, shorten
+from sessionkit.records.batch import ChosenFrom, RecordBatch, batch_of
+from sessionkit.records.files.found import find
+from sessionkit.records.frames import FrameKind
+from sessionkit.records.inputs.opened import is_arrow, is_files
+from sessionkit.records.keys import codes_among, place_among
+from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks, check_rising, needs_all
+
+
+def has_types(data: Any) -> bool:
+    """True for what says the types of its columns and how many rows it has, and is not in memory yet."""
+    if is_files(data):
+        found = find(data).contents
+        return bool(found) and found[0].kind == "Parquet"
+    return is_arrow(data, "pyarrow.dataset", "Dataset") or is_arrow(data, "pyarrow.parquet", "ParquetFile")
+
+
+def is_long(reading: Reading) -> bool:
+    """Whether records are picked in steps: there are many, and no step needs all of them."""
+    return (reading.pieces.rows or 0) > STEP_RECORDS and not needs_all(reading.source)
+
+
+def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int = STEP_RECORDS) -> RecordBatch:
+    """The records of these keys and the ticks that they need, as `chosen_records` gives them.
+
+    Raises:
+        UnknownRecord: there is no record of such a key.
+    """
+    head, so_far, read = reading.pieces.head, PartitionsSoFar(reading.windows), dict[int, int]()
+    tables, places, remarks = [head.table], [np.empty(0, np.int64)], [*head.remarks]
+    lacking, count = Counter[int](), 0
+    with progress("picking records", reading.pieces.rows) as reached, handing_over() as read_ahead:
+        steps = reading.batches(0, most)
+        following = read_ahead(lambda: next(steps, None))
+        while (now := following()) is not None:
+            (table, batch), following = now, read_ahead(lambda: next(steps, None))
+            check_rising(batch, read)
+            rows = so_far.needed_rows(batch, np.isin(batch.key, codes_among(batch.keys, keys)))
+            tables.append(table.take(pa.array(rows.at)).cast(head.table.schema))
+            places.append(rows.place)
+            count += len(batch)
+            if batch.rejected is not None:
+                lacking.update(batch.rejected.tolist())
+            add_remarks(remarks, batch)
+            reached(count)
+    opened = dataclasses.replace(head, table=pa.concat_tables(tables))
+    few, place = batch_of(opened, reading.source, reading.value_columns, frame), np.concatenate(places)
+    codes = [place_among(few.keys, key) for key in keys]
+    for key, code in zip(keys, codes, strict=True):
+        if code < 0 or code not in few.key:
+            raise UnknownRecord(problem("there is no record of this key", shorten(repr(key)), "another key"))
+    few = few.replace(
+        given_offset=place if few.given_offset is None else few.given_offset,
+        chosen_from=ChosenFrom(place, pa.nulls(len(few), few.keys.type)),
+    )
+    chosen = chosen_records(few, codes, reading.windows)
+    return chosen.replace(remarks=(*remarks, *reading.lacking(lacking, count)))
