@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.settings import SLIDING_GRACE_MS
+from benchmarks.settings import GAP_MS, GRACE_MS, SLIDING_GRACE_MS
 
 FOLDER = Path(__file__).parent / "data"
-GAP_MS, GRACE_MS = 30_000, 60_000
 KEYS, PARTITIONS = 100_000, 4
+DAY_RECORDS, DAY_US = 10_000_000, 86_400_000_000
 START_MS = 1_700_000_000_000
 
 
@@ -43,6 +44,22 @@ def visits(records: int) -> Path:
     delay = np.where(luck > 0.995, rng.integers(GAP_MS + GRACE_MS, 10 * GAP_MS + GRACE_MS, records), delay)
     arrival = np.argsort(time + delay, kind="stable")
     return _write(path, key[arrival], START_MS + time[arrival], np.round(rng.gamma(2.0, 10.0, records), 2))
+
+
+def days(count: int) -> Path:
+    """A folder with at least so many files: the visits of a day again and again, each after the one before."""
+    folder = FOLDER / "days"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{day:03}.parquet" for day in range(count)]
+    missing = [day for day, file in enumerate(files) if not file.exists()]
+    table = pq.read_table(visits(DAY_RECORDS), columns=["key", "ts", "value"]) if missing else None
+    for day in missing:
+        assert table is not None
+        later = pc.add(table["ts"], pa.scalar(day * DAY_US, pa.duration("us")))
+        part = FOLDER / "day.part"
+        pq.write_table(table.set_column(1, "ts", later), part, row_group_size=1_000_000, compression="zstd")
+        part.rename(files[day])
+    return folder
 
 
 def shuffled(records: int) -> Path:

@@ -44,6 +44,7 @@ class Case:
     same: str = ""
     a_row: bool = False  # the times are compared a row of the result, not as a whole
     first: bool = False  # the first call of the process is compared, import included
+    kind: str = ""  # cases of one kind, on data that was drawn, have a line together: the median and the worst
 
 
 @dataclass(frozen=True)

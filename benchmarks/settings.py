@@ -2,3 +2,4 @@
 
 GAP, GRACE = "30m", "5m"
 SLIDING_GRACE_MS = 60_000
+GAP_MS, GRACE_MS = 30_000, 60_000  # of visits

@@ -95,7 +95,7 @@ def polars_rolling(path: str, seconds: int) -> Job:
 
 
 def duckdb_sessions(path: str) -> Job:
-    return _duckdb(
+    return run_in_duckdb(
         "with cut as (select key, ts, value, case when ts - lag(ts) over w <= interval '30 minutes' then 0 else 1 end "
         "as begins from read_parquet(?) window w as (partition by key order by ts)), "
         "numbered as (select *, sum(begins) over (partition by key order by ts) as session from cut) "
@@ -109,15 +109,17 @@ def duckdb_panes(path: str, minutes: int, windows: int = 1, advance_minutes: int
     bucket = f"time_bucket(interval '{minutes} minutes', ts)"
     panes = f"select key, {bucket} as start, count(*) as count, sum(value) as total from read_parquet(?) group by all"  # noqa: S608
     if windows == 1:
-        return _duckdb(panes, path)
-    return _duckdb(
+        return run_in_duckdb(panes, path)
+    return run_in_duckdb(
         f"with panes as ({panes}) select key, start - to_minutes(back * {advance_minutes}) as start, "  # noqa: S608
         f"sum(count) as count, sum(total) as total from panes, range({windows}) as shifts(back) group by all",
         path,
     )
 
 
-def _duckdb(query: str, path: str) -> Job:
+def run_in_duckdb(query: str, path: str) -> Job:
+    """The query over a file, as an Arrow table."""
+
     def call() -> Any:
         import duckdb
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from benchmarks.settings import GAP, GRACE
+from benchmarks.settings import GAP, GAP_MS, GRACE, GRACE_MS
 
 Job = Callable[[], Any]
 
@@ -55,6 +57,22 @@ def finals_in_threads(path: str, threads: int) -> Job:
     """Final sessions, in so many threads, whatever the machine has."""
     os.environ["SESSIONKIT_THREADS"] = str(threads)
     return finals(path)
+
+
+def written(path: str, count: int) -> Job:
+    """The first so many files of a folder, in steps, to a folder beside it."""
+
+    def call() -> int:
+        import sessionkit as sk
+
+        files = sorted(Path(path).iterdir())[:count]
+        windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
+        visits = sk.group_by_key("key", timestamp="ts").windowed_by(windows)
+        with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:
+            named = visits.aggregate(count=sk.count(), total=sk.sum("value"))
+            return named.write(files, table=Path(folder) / "sessions").rows["table"]
+
+    return call
 
 
 def with_trace(path: str) -> Job:

@@ -18,9 +18,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data import FOLDER, GAP_MS, GRACE_MS, START_MS
+from benchmarks.data import FOLDER, START_MS
 from benchmarks.long.stream import ROCKSDB
 from benchmarks.running.memory import peak_bytes
+from benchmarks.settings import GAP_MS, GRACE_MS
 
 KEYS, BATCHES, PARTITIONS = 5_000_000, 80, 4
 SPAN_MS = 40 * 60_000  # in which all of them come and go: a session lives for gap + grace and a little more

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import GAP_MS, GRACE_MS, PARTITIONS, kept_apart, shuffled
+from benchmarks.data import PARTITIONS, kept_apart, shuffled
+from benchmarks.settings import GAP_MS, GRACE_MS
 
 RECORDS, ROUNDS = 10_000_000, 3
 

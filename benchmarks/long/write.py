@@ -1,4 +1,4 @@
-"""`plan.write` of 10, 100 and 1,000 million records: its speed, what its process holds at most, kills on the way."""
+"""`plan.write` beside `plan.run`, and killed on the way; its time and memory by length are in the table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.data import FOLDER, GAP_MS, GRACE_MS, visits
+from benchmarks.data import DAY_RECORDS, FOLDER, days
+from benchmarks.settings import GAP_MS, GRACE_MS
 
-DAY_RECORDS, DAY_US = 10_000_000, 86_400_000_000
-DAYS, KILLED_DAYS, KILLS, ROUNDS = (1, 10, 100), 10, 20, 5
+KILLED_DAYS, KILLS, ROUNDS = 10, 20, 5
 SIDES = {"plan.run": "plan.run(files, trace=False)", "plan.write": "plan.write(files, table=out, overwrite=True)"}
 PLAN = f"""
 import sys, time
@@ -38,30 +36,14 @@ print(seconds, peak_bytes("self"))
 """
 
 
-def files_of(days: int) -> list[Path]:
-    """The visits of a day again and again, each after the one before: key, time and value."""
-    folder = FOLDER / "days"
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{day:03}.parquet" for day in range(days)]
-    missing = [day for day, file in enumerate(files) if not file.exists()]
-    table = pq.read_table(visits(DAY_RECORDS), columns=["key", "ts", "value"]) if missing else None
-    for day in missing:
-        assert table is not None
-        later = pc.add(table["ts"], pa.scalar(day * DAY_US, pa.duration("us")))
-        part = files[day].with_suffix(".part")
-        pq.write_table(table.set_column(1, "ts", later), part, row_group_size=1_000_000, compression="zstd")
-        part.rename(files[day])
-    return files
-
-
-def _command(side: str, days: int, out: Path, times: int) -> list[str]:
+def _command(side: str, count: int, out: Path, times: int) -> list[str]:
     program = PLAN.replace("SIDE", SIDES[side])
-    return [sys.executable, "-c", program, str(out), str(times), *map(str, files_of(days))]
+    return [sys.executable, "-c", program, str(out), str(times), *map(str, sorted(days(count).iterdir())[:count])]
 
 
-def _measured(side: str, days: int, out: Path, times: int = 1) -> tuple[float, float]:
+def _measured(side: str, count: int, out: Path, times: int = 1) -> tuple[float, float]:
     """(seconds of the last of so many calls, MiB that the process held at most)."""
-    done = subprocess.run(_command(side, days, out, times), check=True, capture_output=True, text=True)
+    done = subprocess.run(_command(side, count, out, times), check=True, capture_output=True, text=True)
     seconds, peak = map(float, done.stdout.split())
     return seconds, peak / 2**20
 
@@ -90,13 +72,6 @@ def measure() -> None:
             print(f"{side:<10} {DAY_RECORDS:>13,} records, warm: {min(each[0] for each in found):6.2f} s", flush=True)
         low, *_, high = ratios = sorted(run[0] / write[0] for run, write in rounds)
         print(f"the rate of the second in that of the first: {ratios[ROUNDS // 2]:.2f} ({low:.2f} to {high:.2f})")
-        for days in DAYS:
-            seconds, peak = _measured("plan.write", days, out)
-            rate = days * DAY_RECORDS / seconds / 1e6
-            print(
-                f"plan.write {days * DAY_RECORDS:>13,} records: {seconds:7.1f} s, {rate:.1f} M/s, {peak:,.0f} MiB",
-                flush=True,
-            )
         seconds, _ = _measured("plan.write", KILLED_DAYS, out)
         kills = _killed(other, seconds)
         is_same = pq.read_table(out).equals(pq.read_table(other))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 
 from benchmarks.model import OURS, Case, Topic
@@ -23,7 +24,27 @@ def _line(cells: Iterable[str]) -> str:
 
 def of_topic(topic: Topic, kept: Kept) -> str:
     """The table of a topic."""
+    if any(case.kind for case in topic.cases):
+        return f"{spread(topic, kept)}\n{_sides(topic, kept)}"
     return _growth(topic, kept) if topic.growth else _sides(topic, kept)
+
+
+def spread(topic: Topic, kept: Kept) -> str:
+    """Of each kind of cases the median, the worst ratio, and the case that has it."""
+    rows = []
+    for kind in dict.fromkeys(case.kind for case in topic.cases):
+        found = [
+            (each[1].ratio, case.title)
+            for case in topic.cases
+            if case.kind == kind
+            for each in [figures(topic, case, kept)]
+            if each
+        ]
+        if found:
+            (worst, title), middle = min(found), statistics.median(ratio for ratio, _ in found)
+            shape = title.removeprefix(f"{kind}. ")
+            rows.append((kind, f"{len(found)}", f"{middle:.1f}", f"{worst:.1f}", shape))
+    return table(("what", " shapes", " times ours, median", " the worst", "the shape of the worst"), rows)
 
 
 def _sides(topic: Topic, kept: Kept) -> str:

@@ -43,7 +43,8 @@ def _summary(result: Any) -> tuple[int, int, float]:
     columns = getattr(result, "column_names", getattr(result, "columns", ()))
     if "count" not in columns:
         return len(result), -1, 0.0
-    return len(result), int(_sum(result["count"])), float(_sum(result["total"]) if _is_summed(result["total"]) else 0)
+    total = _sum(result["total"]) if "total" in columns and _is_summed(result["total"]) else 0
+    return len(result), int(_sum(result["count"])), float(total)
 
 
 def _is_summed(column: Any) -> bool:

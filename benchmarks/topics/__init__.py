@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.model import Topic
-from benchmarks.topics import growth, sessions, starts, views, windows
+from benchmarks.topics import drawn, growth, length, nexmark, sessions, starts, views, windows
 
 
 def topics(records: int) -> tuple[Topic, ...]:
@@ -18,5 +18,8 @@ def topics(records: int) -> tuple[Topic, ...]:
         sessions.memory_topic(3 * records),
         sessions.states_topic(records),
         views.topic(records),
+        drawn.topic(records // 5),
+        nexmark.topic(10 * records),
+        length.topic(),
         growth.topic(records // 5),
     )
