@@ -747,17 +747,18 @@ class Run(Generic[Frame]):
     def remarks(self) -> list[str]:
         """What may be a mistake: guessed types, and why many records came too late, where a cause is found.
 
-        Also which partitions were idle, and that the rule that moved them on is none of Kafka's; and that windows of
-        days do not begin at midnight in the zone of the run.
+        Also which partitions were idle, and that the rule that moved them on is none of Kafka's; that windows of days
+        do not begin at midnight in the zone of the run; and that times are further apart than windows are long.
         """
-        from sessionkit.views.words import day_remarks, idle_remarks
+        from sessionkit.views.words import day_remarks, idle_remarks, unit_remarks
 
         if self._lives:
             return list(dict.fromkeys(said for life in self._lives for said in life.remarks()))
         batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan._aggregations, types)
-        said = [*batch.remarks, *floats, *self._late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
+        of_times = [*day_remarks(self._windows, batch), *unit_remarks(self._windows, batch)]
+        said = [*batch.remarks, *floats, *self._late_remarks, *idle_remarks(batch), *of_times]
         if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")

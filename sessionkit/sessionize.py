@@ -17,6 +17,7 @@ from sessionkit.records.inputs.opened import open_whole
 from sessionkit.records.order import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
 from sessionkit.views.assignment import assigned, beside, with_timestamps
+from sessionkit.views.words import unit_remarks
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
     run = plan._run_batch(batch)
-    for remark in map(_of_rows, [*batch.remarks[len(opened.remarks) :], *run._late_remarks]):
+    said = [*batch.remarks[len(opened.remarks) :], *run._late_remarks, *unit_remarks(plan._complete_windows, batch)]
+    for remark in map(_of_rows, said):
         warnings.warn(remark, stacklevel=level_of_user())
     added = with_timestamps(assigned(run.trace, plan._complete_windows), run.timezone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")

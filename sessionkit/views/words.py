@@ -34,6 +34,7 @@ from sessionkit.windows.contract import SessionKind, WindowKind
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 
+FEW_TIMES = 20  # say nothing of what all times are
 _WITHOUT_PLACE = {
     NULL_KEY: "no key",
     BAD_TIME: "no usable time",
@@ -107,6 +108,17 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     days = "" if each else " docs/extending.md has windows of calendar days."
     said = f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{days}"
     return [said] if begins != "00:00" else []
+
+
+def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
+    """A sentence where all times are whole days, or hours, apart, and the windows are shorter than that."""
+    times = batch.timestamp_ms[batch.usable] if windows.reach_ms < DAY else batch.timestamp_ms[:0]
+    for unit, name in ((DAY, "day"), (HOUR, "hour")) if len(times) >= FEW_TIMES else ():
+        if windows.reach_ms < unit and not any(((each - times[0]) % unit).any() for each in (times[:100], times)):
+            shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
+            alone = f"only records of the same {name} share a {windows.noun}"
+            return [f"All times are whole {name}s apart, and {shorter}: {alone}."]
+    return []
 
 
 def records_dropped(counts: Mapping[str, int]) -> int:

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from tests.differential.compare import excuses, fault_of
 from tests.differential.draw import KINDS, Case, cell_of
 from tests.differential.oracle import KAFKA_VERSION, Oracle, OracleFailed, OracleUnavailable
-from tests.differential.run import HAVING, Compared, compare, drawn_cases, shrunk
+from tests.differential.run import HAVING, PLAYED, Compared, compare, drawn_cases, shrunk
 
 
 class Progress:
@@ -99,6 +99,8 @@ def _run(
                 print(f"Kafka failed by a fault of its own, compared up to there: {count} times {fault}")
         for name, count in sorted(passed_over.items()):
             print(f"reads that Kafka itself answers wrongly, as its own full scan says: {name} ({count})")
+        for kind, count in sorted(PLAYED.items()):
+            print(f"played by kernels as well: {kind} ({count})")
         print(f"{progress.done} cases, {len(different)} differences, seed {seed}, {elapsed:.0f} s")
         for compared in different[:stop_after]:
             print(f"\n{compared.case['id']}, made smaller:\n{shrunk(compared, oracle)}")

@@ -4,21 +4,25 @@ import itertools
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from sessionkit.base.result_columns import last_shown_ms
+from sessionkit.deployed import compiled_run
 from sessionkit.records.times import typical_time
-from tests.conformance.cases import AGGREGATIONS, run_case, unsupported
+from tests.conformance.cases import AGGREGATIONS, BUILT_INS, lives_of, per_record, plan_of, run_case, unsupported
 from tests.differential.compare import Difference, first_difference
 from tests.differential.draw import Case, draw, drawn_cell
 from tests.differential.oracle import MEMORY, Oracle
 from tests.differential.shrink import describe, shrink
 
 NOTHING_SUPPORTED = 2000  # drawn in vain: give up
+PLAYED: Counter[str] = Counter()  # cases that kernels played, beside the processor
 
 
 class Compared(NamedTuple):
@@ -58,9 +62,31 @@ def our_answer(case: Case) -> dict[str, Any]:
     with _temporary_files_in(MEMORY), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column 'timestamp' read as", UserWarning)
         try:
-            return run_case(case)
+            answer = run_case(case)
+            return answer if "error" in answer else by_kernels(case, answer)
         except Exception:
             return {"crash": traceback.format_exc().strip()}
+
+
+def may_be_played_by_kernels(case: Case) -> bool:
+    """Whether nothing is plain to see in the case that kernels cannot play."""
+    has_windows_of_theirs = case["window"]["kind"] != "sliding" and case["aggregation"] in BUILT_INS
+    return has_windows_of_theirs and not case.get("caching") and "suppress" not in case
+
+
+def by_kernels(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer of kernels where they can play the deployment, and it is another than the processor's."""
+    if not may_be_played_by_kernels(case):
+        return answer
+    plan = plan_of({**case, "built_in": True})
+    with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+        steps = per_record([*lives_of(case, plan)])
+    if not calls.call_count:
+        return answer
+    PLAYED[f"{case['window']['kind']}, {case['store']}"] += 1
+    if case["store"] == "in_memory":
+        return run_case(case, "deployed")
+    return {**answer, "per_record": steps}
 
 
 def compare(case: Case, kafka: dict[str, Any]) -> Compared:
@@ -73,6 +99,7 @@ HAVING: dict[str, Callable[[Case], bool]] = {
     "suppress": lambda case: "suppress" in case,
     "bytes": lambda case: isinstance(case["caching"], dict),
     "restarts": lambda case: "restarts" in case,
+    "kernels": may_be_played_by_kernels,
 }
 
 

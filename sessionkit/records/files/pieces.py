@@ -238,7 +238,7 @@ def _arrow(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
 def _csv(content: Content, wanted: Wanted) -> Iterator[pa.Table]:
     inside = wanted.inside(content) or []
     with readable(content.name):
-        yield from csv_batches(content, inside, wanted.keys, wanted.kinds, partial(check_columns_of, content))
+        yield from csv_batches(content, inside, wanted.kinds, partial(check_columns_of, content))
 
 
 def _json(content: Content, wanted: Wanted) -> Iterator[pa.Table]:

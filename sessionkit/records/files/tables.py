@@ -180,7 +180,7 @@ def _read_content(content: Content, wanted: Wanted) -> pa.Table:
         return _read_arrow(content, columns)
     if content.kind == "CSV":
         chosen = check_columns_of(content, names_of(content), columns)
-        return read_csv(content, None if columns is None else chosen, keys, kinds)
+        return read_csv(content, None if columns is None else chosen, kinds)
     table = read_json(content, None if columns is None else [n for name in columns for n in beginnings(name)], kinds)
     table = table.select(check_columns_of(content, table.column_names, columns))
     try:

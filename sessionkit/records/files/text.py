@@ -39,15 +39,15 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
 
-def read_csv(content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Kinds) -> pa.Table:
+def read_csv(content: Content, columns: Sequence[str] | None, kinds: Kinds) -> pa.Table:
     """`columns` of a CSV file, of the types in `kinds`; those of the others are guessed.
 
-    An empty field of a key that is text is a missing key, an empty one in quotes the empty text.
+    An empty field of a column of text is a missing one, an empty one in quotes the empty text.
     """
     _check_comments(content)
     separator = separator_of(content)
     content = _quotes_doubled(content, separator)
-    return _in_blocks(content, lambda block: _read(content, columns, keys, kinds, separator, block))
+    return _in_blocks(content, lambda block: _read(content, columns, kinds, separator, block))
 
 
 def names_of(content: Content) -> list[str]:
@@ -235,24 +235,25 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
 
 
 def _read(
-    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Kinds, separator: str, block: int
+    content: Content, columns: Sequence[str] | None, kinds: Kinds, separator: str, block: int
 ) -> pa.Table:
     from pyarrow import csv
 
     names, above = None if content.header else names_of(content), len(_said_first(content))
     lines = csv.ReadOptions(block_size=block, column_names=names, skip_rows=above)
 
-    def read(**options: object) -> pa.Table:
-        wanted = csv.ConvertOptions(column_types=kinds, **options)
+    def read(texts: Sequence[str] = (), **options: object) -> pa.Table:
+        wanted = csv.ConvertOptions(column_types={**kinds, **dict.fromkeys(texts, pa.string())}, **options)
         how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         with content.stream() as stream:
             return csv.read_csv(stream, lines, how, wanted)
 
     table = read(include_columns=columns)
-    texts = [name for name in keys if name in table.column_names and pa.types.is_string(kinds[name])]
+    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
     blank = [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]
     if blank:  # only now is it worth the time to tell those in quotes
-        text = read(include_columns=blank, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
+        told = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+        text = read(blank, include_columns=blank, **told)
         for name in blank:
             table = table.set_column(table.column_names.index(name), name, text[name])
     for field in table.schema:
@@ -264,7 +265,6 @@ def _read(
 def csv_batches(
     content: Content,
     columns: Sequence[str],
-    keys: Sequence[str],
     kinds: Kinds,
     check: Callable[[Sequence[str], Sequence[str]], list[str]],
 ) -> Iterator[pa.Table]:
@@ -284,7 +284,7 @@ def csv_batches(
         with content.stream() as stream:
             yield from csv.open_csv(stream, lines, how, csv.ConvertOptions(column_types=kinds, **options))
 
-    texts = [name for name in keys if name in columns and pa.types.is_string(kinds[name])]
+    texts = [name for name in columns if pa.types.is_string(kinds[name])]
     quoted = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
     told: Iterator[pa.RecordBatch] | None = None  # the same blocks, with the empty texts in quotes told apart
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
@@ -60,6 +61,19 @@ def test_an_empty_field_is_a_missing_key_and_a_quoted_one_the_empty_text(tmp_pat
     assert keys_of(run) == ["", "NA"]
     assert run.dropped()["offset"].tolist() == [0]
     assert run.dropped()["reason"].tolist() == ["null_key"]
+
+
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_an_empty_field_is_a_missing_value_of_text_too(tmp_path: Path, in_steps: bool) -> None:
+    path = written(tmp_path, 'user,at,name,n\na,1,,1\na,2,"",\na,3,ada,3\na,4,NA,\n')
+    named = {"first": sk.first("name"), "last": sk.last("name"), "all": sk.collect("name"), "numbers": sk.collect("n")}
+    if in_steps:
+        plan().aggregate(**named).write(path, table=tmp_path / "out")
+        row = pq.read_table(tmp_path / "out").to_pylist()[0]
+    else:
+        row = plan().aggregate(**named).run(path, frame="arrow").table().to_pylist()[0]
+    assert (row["first"], row["last"], row["all"]) == ("", "NA", [None, "", "ada", "NA"])
+    assert row["numbers"] == [1, None, 3, None]
 
 
 @pytest.mark.parametrize("form", ["CSV", "JSON lines", "JSON"])
