@@ -757,8 +757,8 @@ class Run(Generic[Frame]):
         batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan._aggregations, types)
-        of_times = [*day_remarks(self._windows, batch), *unit_remarks(self._windows, batch)]
-        said = [*batch.remarks, *floats, *self._late_remarks, *idle_remarks(batch), *of_times]
+        late = self._late_remarks or unit_remarks(self._windows, batch)
+        said = [*batch.remarks, *floats, *late, *idle_remarks(batch), *day_remarks(self._windows, batch)]
         if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")

@@ -140,8 +140,8 @@ def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
     run = plan._run_batch(batch)
-    said = [*batch.remarks[len(opened.remarks) :], *run._late_remarks, *unit_remarks(plan._complete_windows, batch)]
-    for remark in map(_of_rows, said):
+    late = run._late_remarks or unit_remarks(plan._complete_windows, batch)
+    for remark in map(_of_rows, [*batch.remarks[len(opened.remarks) :], *late]):
         warnings.warn(remark, stacklevel=level_of_user())
     added = with_timestamps(assigned(run.trace, plan._complete_windows), run.timezone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")

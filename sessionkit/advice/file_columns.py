@@ -45,7 +45,8 @@ from sessionkit.records.times import (
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    r"^(?!is_|has_|.*[a-z_. ](type|class|category|segment|status|kind)$).*(user|customer|client|visitor|account|member|"
+    r"^(?!is_|has_|(type|class|kind)[_. ]of|.*[a-z_. ](type|class|category|segment|status|kind)$)"
+    r".*(user|customer|client|visitor|account|member|"
     r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
     rf"(^|(first|last|full|nick|screen|display|player|driver|employee|vessel|ship|dept|agency|shop|team)[_. ]?)name$|"
     rf"{_BEGINS}(p?id|ip|station|site|location|symbol|ticker)$)",
@@ -142,6 +143,10 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
             if columns[at].type.startswith("date") and all(map(_OF_HALF_A_DAY.fullmatch, texts)):
                 both = f"df[{columns[at].name!r}].astype(str) + ' ' + df[{rest.name!r}].str.replace('.', '')"
                 why += f": df[{columns[at].name!r}] = pandas.to_datetime({both}, format='mixed')"
+            elif not any(map(OF_A_CLOCK.fullmatch, texts)):  # such as 6:00-6:59
+                both = f"df[{columns[at].name!r}].astype(str) + ' ' + df[{rest.name!r}].str.extract(r'(\\d+:\\d+)')[0]"
+                why += f": df[{columns[at].name!r}] = pandas.to_datetime({both})"
+                columns[at + 1] = dataclasses.replace(rest, could_be="", why="times of day")
             columns[at] = dataclasses.replace(columns[at], could_be="", why=why)
     numbers = {name.lower(): at for at, name in enumerate(table.column_names) if pa.types.is_integer(table[name].type)}
     starts = [name.removesuffix("partition") for name in numbers if re.fullmatch("(.*[_.])?partition", name)]
@@ -201,7 +206,10 @@ def joined_parts(table: pa.Table, clock: str | None) -> str:
     named = {name.lower(): name for name in table.column_names}
     parts = [named[part] for part in ("year", "month", "day", "hour", "minute", "second") if part in named]
     if {"year", "month", "day"} <= named.keys() and all(pa.types.is_integer(table[part].type) for part in parts):
-        return f"df['at'] = pandas.to_datetime(df[{parts!r}])"
+        if clock is None:
+            return f"df['at'] = pandas.to_datetime(df[{parts!r}])"
+        joined = " + '-' + ".join(f"df[{part!r}].astype(str)" for part in parts[:3])
+        return f"df['at'] = pandas.to_datetime({joined} + ' ' + df[{clock!r}].astype(str), format='mixed')"
     columns = {name: plain_column(table[name]) for name in table.column_names if name != clock}
     texts = {name: {*column.unique().to_pylist()} for name, column in columns.items() if is_text_type(column.type)}
     month = next((name for name, found in texts.items() if found and found <= {*calendar.month_abbr[1:]}), None)
@@ -276,7 +284,10 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         units = [of_texts[6:-1]] if _OF_A_TIME.search(name) or 2 * (distinct or 0) > len(column) else []
     unit = units[0] if units else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
-    is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
+    may_be_ids = pa.types.is_floating(kind) and _OF_AN_ID.search(name)  # beside missing ones
+    is_whole = may_be_ids and pc.all(pc.equal(pc.floor(column), column)).as_py()
+    is_named = _OF_A_KEY.search(name) and not _OF_A_TIME.search(name)
+    is_id = (is_integer and (unit is None or is_named)) or (is_whole and is_named)
     for form in [each for each in formats if each is not None] + [None] * (not is_id):
         source = dataclasses.replace(how, timestamp=name, unit=unit if form is None else None, format=form)
         time = _as_time(column, plain, source)
@@ -293,8 +304,7 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
         way = f"times, once pandas has read them: {of_texts}"
     if not way and is_integer and not _OF_A_KEY.search(name) and _is_reading(column):
         way = "no key: a measure that goes up and down by little"
-    if pa.types.is_floating(kind) and _OF_AN_ID.search(name) and pc.all(pc.equal(pc.floor(column), column)).as_py():
-        kind = pa.int64()  # ids beside missing ones
+    kind = pa.int64() if is_whole else kind
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 

@@ -90,6 +90,7 @@ class GapSuggestion(Pictured):
     keys: str
     remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
     beat_ms: int | None = None  # the length of nearly all pauses, where a few are several times as long
+    beat_gap_ms: int | None = None  # parts the records where reports are missing
     daily_share: float | None = None  # of the pauses of a day or more, about whole days long, where they are many
 
     def _judged(self, gap_ms: int, *, in_order: bool) -> str:
@@ -131,7 +132,7 @@ class GapSuggestion(Pictured):
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
         if self.gap_ms is None and self.beat_ms is not None:
-            beat, gap = about(self.beat_ms), about(BEATS * self.beat_ms)
+            beat, gap = about(self.beat_ms), about(self.beat_gap_ms or 0)
             what = f"Nearly all pauses are about {beat} long, as of a device that reports so often"
             said.append(f"{what}: a gap of {gap} parts the records where reports are missing.")
         if self.gap_ms is None and self.daily_share is not None:
@@ -176,6 +177,7 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
         if step := next((unit for unit in (DAY, HOUR) if tick % unit == 0), None):  # of days no gap of 7 d 16 h
             valleys = tuple(replace(valley, gap_ms=valley.gap_ms // step * step) for valley in valleys)
+    beat_ms, beat_gap_ms = _beat_ms(pauses)
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
     longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
     visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]
@@ -190,7 +192,8 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         curve=(logs, found),
         keys=keys,
         remarks=batch.remarks,
-        beat_ms=_beat_ms(pauses) if len(pauses) >= FEWEST_PAUSES else None,
+        beat_ms=beat_ms,
+        beat_gap_ms=beat_gap_ms,
         daily_share=_daily_share(pauses),
     )
 
@@ -202,10 +205,13 @@ def _daily_share(pauses: Longs) -> float | None:
     return float(is_daily.mean()) if is_rhythm else None
 
 
-def _beat_ms(pauses: Longs) -> int | None:
-    usual = int(np.median(pauses))
-    near = np.abs(pauses - usual) <= usual / 4
-    return usual if near.mean() >= MOSTLY_BEATS and pauses.max() > BEATS * usual else None
+def _beat_ms(pauses: Longs) -> tuple[int | None, int | None]:
+    """(the length of nearly all pauses, a gap between it and that of the longest ones)."""
+    usual = int(np.median(pauses)) if len(pauses) >= FEWEST_PAUSES else 0
+    near, longest = np.abs(pauses - usual) <= usual / 4, int(pauses.max(initial=0))
+    if not usual or near.mean() < MOSTLY_BEATS or longest < 2 * usual:
+        return None, None
+    return usual, BEATS * usual if longest > BEATS * usual else usual * 3 // 2
 
 
 def pauses_of(batch: RecordBatch) -> Longs:

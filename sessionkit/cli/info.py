@@ -268,6 +268,8 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     if found.time is None or found.key is None or found.time.times_ms is None:
         return DEFAULT_GAPS[0], ""
     suggestion = attempted(lambda: suggest_gap(_plan(table, found), table), but=SessionkitError)
+    if suggestion is not None and suggestion.gap_ms is None and suggestion.beat_gap_ms is not None:
+        return duration_code(suggestion.beat_gap_ms), "the gap parts the records where reports are missing"
     if suggestion is None or suggestion.gap_ms is None:  # a gap as long as the whole file parts nothing
         span_ms = int(np.ptp(found.time.times_ms))
         gaps = ("7d", "1d") if found.time.has_only_days else DEFAULT_GAPS

@@ -88,10 +88,15 @@ def suggest(reading: of.Reading, gap: OptionalGap = None, keep: Keep = 0.999) ->
     say(*opened.remarks)
     suggested = suggest_gap(opened.plan, opened.table)
     print(*map(with_options, suggested.words()), sep="\n")
-    chosen = gap or (None if suggested.gap_ms is None else duration_code(suggested.gap_ms))
+    found_ms = suggested.gap_ms or suggested.beat_gap_ms
+    chosen = gap or (None if found_ms is None else duration_code(found_ms))
     if chosen is None:
         causes = order_advice(opened.plan, Replay.of(opened.plan, opened.table))
-        print("--gap 30m, or another, would also suggest a grace.", *map(with_options, causes), sep="\n")
+        print(
+            "--gap with a length, such as that which info prints, would also suggest a grace.",
+            *map(with_options, causes),
+            sep="\n",
+        )
         return
     plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=chosen, grace="0s")).count()
     said = suggest_grace(plan, opened.table, keep=keep).words()

@@ -80,7 +80,7 @@ def check_rising(batch: RecordBatch, read: dict[int, int]) -> None:
 
 def needs_all(source: Source) -> dict[str, str]:
     """What this plan asks of its records that takes all of them at once, each with the way without it."""
-    order = "rows that stand in their order, as a database sorts files: COPY (SELECT … ORDER BY …) TO …"
+    order = "no sort=, and rows sorted before: by df.sort_values, or a database's COPY (SELECT … ORDER BY …) TO …"
     asked = {
         f"sort={source.sort!r}": (source.sort, order),
         "ambiguous='infer'": (source.ambiguous == "infer", 'ambiguous="earliest" or "latest"'),

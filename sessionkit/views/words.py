@@ -111,14 +111,12 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
 
 
 def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
-    """A sentence where all times are whole days, or hours, apart, and the windows are shorter than that."""
+    """A sentence where all times are whole days apart, and the windows are shorter than that."""
     times = batch.timestamp_ms[batch.usable] if windows.reach_ms < DAY else batch.timestamp_ms[:0]
-    for unit, name in ((DAY, "day"), (HOUR, "hour")) if len(times) >= FEW_TIMES else ():
-        if windows.reach_ms < unit and not any(((each - times[0]) % unit).any() for each in (times[:100], times)):
-            shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
-            alone = f"only records of the same {name} share a {windows.noun}"
-            return [f"All times are whole {name}s apart, and {shorter}: {alone}."]
-    return []
+    if len(times) < FEW_TIMES or any(((each - times[0]) % DAY).any() for each in (times[:100], times)):
+        return []
+    shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
+    return [f"All times are whole days apart, and {shorter}: only records of the same day share a {windows.noun}."]
 
 
 def records_dropped(counts: Mapping[str, int]) -> int:

@@ -181,3 +181,12 @@ def test_one_key_for_all_rows_is_told(by: Any) -> None:
     with pytest.raises(InvalidArgument, match=re.escape("at must be the name of a column")) as refusal:
         sk.sessionize(df, by="at", at=df.index, gap="5m")  # type: ignore[call-overload]
     assert "group_by_key" not in str(refusal.value)
+
+
+def test_a_gap_shorter_than_a_day_is_told_of_days() -> None:
+    frame = pd.DataFrame({"user": ["a", "b"] * 20, "day": pd.date_range("2024-01-01", periods=40)})
+    said = "All times are whole days apart, and the inactivity gap of 30 min is shorter: only records of the same day"
+    with pytest.warns(UserWarning, match=said):
+        sk.sessionize(frame, "user", "day", gap="30m", timezone="UTC")
+    sk.sessionize(frame, "user", "day", gap="1d", timezone="UTC")  # a warning would be an error here
+    sk.sessionize(frame[:10], "user", "day", gap="30m", timezone="UTC")

@@ -234,9 +234,7 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
         return names if content.header else [f"c{place + 1}" for place in range(len(names))]
 
 
-def _read(
-    content: Content, columns: Sequence[str] | None, kinds: Kinds, separator: str, block: int
-) -> pa.Table:
+def _read(content: Content, columns: Sequence[str] | None, kinds: Kinds, separator: str, block: int) -> pa.Table:
     from pyarrow import csv
 
     names, above = None if content.header else names_of(content), len(_said_first(content))

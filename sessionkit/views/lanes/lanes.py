@@ -272,4 +272,11 @@ def draw_lanes(scene: Lanes) -> Figure:
     figure = timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis)
     if scene.is_long:
         figure.update_layout(xaxis_side="top", legend_y=1 - (heading.height - 8) / frame.height)
+        figure.for_each_trace(_named_below, {"name": "change of clocks"})
     return figure
+
+
+def _named_below(line: Any) -> None:
+    """Has the lines of a picture with ticks on top their names at their feet."""
+    line.text = [name for top, foot, rest in zip(*[iter(line.text)] * 3, strict=True) for name in (foot, top, rest)]
+    line.textposition = [place.replace("top", "bottom") for place in line.textposition]

@@ -209,7 +209,11 @@ class SessionLanes(Lanes[SessionTrace]):
 
     @property
     def remarks(self) -> list[str]:
-        return [] if self.is_roomy or not len(self.board.windows) else ["beside a bar: how many records it holds"]
+        return (
+            []
+            if self.is_roomy or not len(self.board.windows)
+            else ["beside a bar, where there is room: how many records it holds"]
+        )
 
     def size_words(self, row: int) -> str:
         columns = self.trace.window_columns

@@ -1,5 +1,6 @@
 """What a table holds, and the smallest round grace: for columns and orders of any kind."""
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.advice.file_columns import begins_with_a_record, file_columns
+from sessionkit.advice.file_columns import begins_with_a_record, file_columns, joined_parts
 from sessionkit.advice.replay import smallest_round_grace_ms
 from sessionkit.base.durations import ROUND_MS
 
@@ -306,3 +307,41 @@ def test_frames_of_a_film_are_no_days_of_excel() -> None:
 def test_fractions_that_do_not_go_on_are_no_seconds_since_a_start() -> None:
     found = file_columns(pa.table({**DEVICES, "response_time": np.sin(np.arange(60.0)) + 2}))
     assert "seconds" not in found.columns[1].why
+
+
+def test_a_type_of_device_is_no_key_before_the_ship() -> None:
+    rows = range(90)
+    table = pa.table(
+        {
+            "at": pa.array(rows, pa.timestamp("s")),
+            "Type of position fixing device": [("GPS", "Loran", "Undefined")[row % 3] for row in rows],
+            "MMSI": [219_000_000 + row % 20 for row in rows],
+        }
+    )
+    found = file_columns(table)
+    assert found.key is not None
+    assert found.key.name == "MMSI"
+
+
+def test_ids_that_pandas_wrote_as_floats_beside_missing_ones_are_no_times() -> None:
+    """1000461829.0 could be seconds since 1970."""
+    ids = [None if row == 7 else float(1_000_461_829 + row % 9) for row in range(90)]
+    found = file_columns(pa.table({"date": pa.array(range(90), pa.timestamp("s")), "sender_id": ids}))
+    assert (found.key and found.key.name, found.time and found.time.name) == ("sender_id", "date")
+
+
+def test_the_time_of_day_is_joined_with_year_month_and_day() -> None:
+    frame = pd.DataFrame({"Year": [2002] * 2, "Month": [9, 10], "Day": [1, 12], "Time": ["06:21", "17:05"]})
+    line = joined_parts(pa.Table.from_pandas(frame), "Time")
+    exec(line, {"df": frame, "pandas": pd})  # noqa: S102  # the line that is shown
+    assert frame["at"].tolist() == [pd.Timestamp("2002-09-01 06:21"), pd.Timestamp("2002-10-12 17:05")]
+
+
+def test_hours_from_one_time_to_another_are_joined_with_the_day() -> None:
+    days = [dt.date(2019, 1, 1 + row // 24) for row in range(96)]
+    hours = [f"{row % 24}:00-{row % 24}:59" for row in range(96)]
+    day, hour, _ = file_columns(pa.table({"date": days, "hour": hours, "count": range(96)})).columns
+    frame = pd.DataFrame({"date": days, "hour": hours})
+    exec(day.why.partition(": ")[2], {"df": frame, "pandas": pd})  # noqa: S102  # the line that is shown
+    assert frame["date"].tolist() == pd.date_range("2019-01-01", periods=96, freq="h").tolist()
+    assert (hour.could_be, hour.why) == ("", "times of day")

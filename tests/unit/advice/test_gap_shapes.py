@@ -200,3 +200,11 @@ def test_dips_between_whole_days_are_told_as_the_rhythm_of_the_day() -> None:
     assert "53.42% of the pauses of 18 h or more are within 3 h of whole days" in repr(found)
     of_days = sk.suggest_gap(PLAN, stream(lambda rng, count: rng.geometric(0.3, count) * DAY))
     assert "whole days" not in repr(of_days)
+
+
+def test_devices_that_miss_one_report_now_and_then_have_a_gap_too() -> None:
+    """Readings by the hour, of which each device lacks one: a gap between one hour and two parts them there."""
+    found = sk.suggest_gap(PLAN, stream(lambda rng, count: np.where(np.arange(count) == 50, 2, 1) * HOUR))
+    assert "Nearly all pauses are about 1 h long, as of a device that reports so often: a gap of 1 h 30 min" in repr(
+        found
+    )

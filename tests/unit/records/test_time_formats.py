@@ -216,7 +216,7 @@ def test_a_text_that_the_format_does_not_fit() -> None:
 @pytest.mark.parametrize(("form", "way"), [
     ("dd/mm/yyyy", "format must name a whole day"), ("%d/%m", "format must name a whole day"),
     ("%b %d %H:%M:%S", 'format="2024 %b %d %H:%M:%S"'), ("%Y-%q", "format must name a whole day"),
-    ("%Y", "format must name a whole day"), (7, "format must be text"),
+    ("%H:%M-%H:%M", "format must name a whole day"), ("%Y", "format must name a whole day"), (7, "format must be text"),
 ])  # fmt: skip
 def test_a_format_that_is_none(form: Any, way: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
