@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import dataclasses
 import math
 import re
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Flags, Longs, arrow_array, numpy_array
 from sessionkit.base.durations import DAY
-from sessionkit.base.text import literal, percent, plural, way_to_number
+from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError, attempted
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
@@ -26,11 +25,9 @@ from sessionkit.records.time_text import (
     OF_A_CLOCK,
     format_for,
     formats_for,
-    formats_without_year,
     is_text_type,
     some_of,
     way_of_texts,
-    with_day,
     without_word,
 )
 from sessionkit.records.times import (
@@ -45,7 +42,8 @@ from sessionkit.records.times import (
 
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
-    r"^(?!is_|has_|(type|class|kind)[_. ]of|.*[a-z_. ](type|class|category|segment|status|kind)$)"
+    r"^(?!is_|has_|(type|class|kind)[_. ]of|"
+    r".*[a-z_. ](type|class|category|segment|status|kind|gender|sex|age|country|city|state|region|language|level)$)"
     r".*(user|customer|client|visitor|account|member|"
     r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
     rf"(^|(first|last|full|nick|screen|display|player|driver|employee|vessel|ship|dept|agency|shop|team)[_. ]?)name$|"
@@ -134,10 +132,10 @@ def file_columns(table: pa.Table, timezone: str | None = None, format: str | Non
     """Looks at every column of a table, with times in this zone and format; nothing is taken for sure."""
     how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
                  nonexistent="earliest", format=format)  # fmt: skip
-    columns = [_described(_decoded(table[name]), name, how) for name in table.column_names]
+    columns = [_described(decoded(table[name]), name, how) for name in table.column_names]
     for at, rest in enumerate(columns[1:]):
         are_days = columns[at].has_only_days and not rest.is_clock and not _OF_NO_KEY.search(rest.name)
-        texts = _texts(_decoded(table[rest.name])) if are_days else []
+        texts = texts_of(decoded(table[rest.name])) if are_days else []
         if texts and all(map(OF_A_CLOCK.match, texts)):
             why = f"days; the texts in {rest.name} begin with the time of day"
             if columns[at].type.startswith("date") and all(map(_OF_HALF_A_DAY.fullmatch, texts)):
@@ -191,39 +189,11 @@ def begins_with_a_record(table: pa.Table, found: FileColumns) -> bool:
                 return False
             numbers.append(name)
         elif is_text_type(kind):
-            shapes = {re.sub(r"(?<==).+|\d+", "0", text) for text in [name, *_texts(table[name])]}
+            shapes = {re.sub(r"(?<==).+|\d+", "0", text) for text in [name, *texts_of(table[name])]}
             is_one |= name.startswith('{"') or (len(shapes) == 1 and re.search(r"[\d=]", name) is not None)
     steps = {*np.diff([float(name.replace(",", ".")) for name in numbers])}
     is_pivoted = len(numbers) > 2 and len(steps) == 1  # as hours from 0 to 23
     return is_one or (not is_pivoted and any(map(is_a_value, numbers)))
-
-
-def joined_parts(table: pa.Table, clock: str | None) -> str:
-    """The line of pandas that joins columns such as year, month and day, or "Dec", 10 and a time of day; else "".
-
-    `clock` is the column with times of day, if there is one.
-    """
-    named = {name.lower(): name for name in table.column_names}
-    parts = [named[part] for part in ("year", "month", "day", "hour", "minute", "second") if part in named]
-    if {"year", "month", "day"} <= named.keys() and all(pa.types.is_integer(table[part].type) for part in parts):
-        if clock is None:
-            return f"df['at'] = pandas.to_datetime(df[{parts!r}])"
-        joined = " + '-' + ".join(f"df[{part!r}].astype(str)" for part in parts[:3])
-        return f"df['at'] = pandas.to_datetime({joined} + ' ' + df[{clock!r}].astype(str), format='mixed')"
-    columns = {name: plain_column(table[name]) for name in table.column_names if name != clock}
-    texts = {name: {*column.unique().to_pylist()} for name, column in columns.items() if is_text_type(column.type)}
-    month = next((name for name, found in texts.items() if found and found <= {*calendar.month_abbr[1:]}), None)
-    days = [name for name, column in columns.items() if pa.types.is_integer(column.type)]
-    days = [name for name in days if {*columns[name].unique().to_pylist()} <= {*range(1, 32)}]
-    times = _texts(_decoded(table[clock]))[:1] if clock is not None else []
-    for name, found in texts.items():  # days such as "03-17"
-        if forms := formats_without_year(*(f"{day} {time}" for day in found for time in times)):
-            joined, of = with_day("at", name, clock or ""), " or ".join(map(literal, forms))
-            return f"{joined}, which format={of} reads, with the year of the data for 2024"
-    if clock is None or month is None or not days:
-        return ""
-    joined = f"'2024 ' + df[{month!r}] + ' ' + df[{days[0]!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
-    return f"df['at'] = pandas.to_datetime({joined}, format='%Y %b %d %H:%M:%S'), with the year of the data for 2024"
 
 
 def _rank_of_key(column: Column) -> tuple[bool, bool, bool, bool, bool, int]:
@@ -250,11 +220,11 @@ def _is_of_the_key(table: pa.Table, key: Column, time: Column) -> bool:
     """True if a column has one value for all rows of each key, of which several rows there are."""
     if (time.distinct or 0) > (key.distinct or 0):
         return False
-    rows = pa.table({"key": _decoded(table[key.name]), "time": _decoded(table[time.name])}).group_by("key")
+    rows = pa.table({"key": decoded(table[key.name]), "time": decoded(table[time.name])}).group_by("key")
     return bool(pc.max(rows.aggregate([("time", "count_distinct")])["time_count_distinct"]).as_py() == 1)
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
     column = plain_column(column)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -263,7 +233,7 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
-    texts = [text for text in _texts(column) if text.strip()]
+    texts = [text for text in texts_of(column) if text.strip()]
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
     is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
     first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
@@ -308,7 +278,8 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     return dataclasses.replace(plain, why=way) if way else _as_key(plain, kind, len(column), texts)
 
 
-def _texts(column: pa.ChunkedArray) -> list[str]:
+def texts_of(column: pa.ChunkedArray) -> list[str]:
+    """Some texts of a column of text; of another one the empty text."""
     return some_of(pc.unique(pc.drop_null(column))) if is_text_type(column.type) else [""]
 
 
@@ -349,7 +320,7 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         why = f"times, most before 1970, which Kafka refuses; this line moves all by {years} years: {line}"
         return dataclasses.replace(plain, why=why)
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
-        formats = formats_for(*(texts := _texts(column))) if source.format is None else []
+        formats = formats_for(*(texts := texts_of(column))) if source.format is None else []
         found = _as_time(column, plain, dataclasses.replace(source, format=formats[0])) if formats else None
         if len(formats) == 1 or source.format is not None or not (way := format_for(*texts)):
             return found

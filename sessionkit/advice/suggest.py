@@ -99,8 +99,8 @@ class GapSuggestion(Pictured):
             if valley.empty_ms is not None and valley.empty_ms[0] <= gap_ms < valley.empty_ms[1]:
                 same = ", so every gap between gives the same sessions" if in_order else ""
                 return f"The gap is well chosen: {valley.empty_in_words()}{same}."
-        found = self.words()[0].removeprefix("gap ").removeprefix("unsure: ")
-        return f"{'No gap stands out:' if self.gap_ms is None else 'A gap stands out,'} {found}"
+        begins = "No gap stands out:" if self.gap_ms is None else "A gap stands out,"
+        return f"{begins} {self.words()[0].removeprefix('gap ').removeprefix('unsure: ')}"
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
@@ -132,12 +132,11 @@ class GapSuggestion(Pictured):
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
         if self.gap_ms is None and self.beat_ms is not None:
-            beat, gap = about(self.beat_ms), about(self.beat_gap_ms or 0)
-            what = f"Nearly all pauses are about {beat} long, as of a device that reports so often"
-            said.append(f"{what}: a gap of {gap} parts the records where reports are missing.")
+            what = f"Nearly all pauses are about {about(self.beat_ms)} long, as of a device that reports so often"
+            said.append(f"{what}: a gap of {about(self.beat_gap_ms or 0)} parts the records where reports are missing.")
         if self.gap_ms is None and self.daily_share is not None:
-            what = f"{percent(self.daily_share)} of the pauses of 18 h or more are within 3 h of whole days"
-            said.append(f"{what}: the dips between whole days are the rhythm of the day, not the end of a visit.")
+            share = f"{percent(self.daily_share)} of the pauses of 18 h or more are within 3 h of whole days"
+            said.append(f"{share}: the dips between whole days are the rhythm of the day, not the end of a visit.")
         return [*said, *self.remarks]
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
@@ -200,16 +199,14 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
 
 def _daily_share(pauses: Longs) -> float | None:
     long = pauses[pauses >= 18 * HOUR]
-    is_daily = (long + 3 * HOUR) % DAY <= 6 * HOUR
-    is_rhythm = len(long) >= FEWEST_PAUSES and (long % DAY).any() and is_daily.mean() >= DAILY
-    return float(is_daily.mean()) if is_rhythm else None
+    share = float(np.mean((long + 3 * HOUR) % DAY <= 6 * HOUR)) if len(long) >= FEWEST_PAUSES else 0.0
+    return share if share >= DAILY and (long % DAY).any() else None
 
 
 def _beat_ms(pauses: Longs) -> tuple[int | None, int | None]:
     """(the length of nearly all pauses, a gap between it and that of the longest ones)."""
-    usual = int(np.median(pauses)) if len(pauses) >= FEWEST_PAUSES else 0
-    near, longest = np.abs(pauses - usual) <= usual / 4, int(pauses.max(initial=0))
-    if not usual or near.mean() < MOSTLY_BEATS or longest < 2 * usual:
+    usual, longest = int(np.median(pauses)) if len(pauses) >= FEWEST_PAUSES else 0, int(pauses.max(initial=0))
+    if not usual or (np.abs(pauses - usual) <= usual / 4).mean() < MOSTLY_BEATS or longest < 2 * usual:
         return None, None
     return usual, BEATS * usual if longest > BEATS * usual else usual * 3 // 2
 

@@ -185,7 +185,7 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
 
 def _lacking(file: str, table: pa.Table, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """Advice on what has to be done before sessionkit can go on."""
-    from sessionkit.advice.file_columns import joined_parts
+    from sessionkit.advice.joined_parts import joined_parts
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import PARTED_BY, names_of, separator_of, way_of_a_log
     from sessionkit.records.inputs.pandas_columns import parted_name

@@ -126,6 +126,6 @@ def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     records, dropped, noun = counts["process-total"], records_dropped(counts), plan._complete_windows.noun
     windows = f"{plural(records, 'record')}, {plural(counts['windows'], noun)} ({counts['windows-open']:,} still open)"
     said = f"{dropped:,} dropped" + (f" ({percent(dropped / records)})" if records else "")
-    if not are_sessions(plan):
+    if not are_sessions(plan) and counts["dropped-late"]:
         return f"{windows}, {said}, {plural(counts['dropped-records-total'], 'drop')}: {DROPS_OF_WINDOWS}"
     return f"{windows}, {plural(counts['windows-merged'], 'merge')}, {said}"

@@ -192,7 +192,7 @@ def _tiles(findings: Findings) -> str:
     if findings.of_sessions and run is not None:
         cells.append((int(run.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
     cells.append((dropped, "dropped", f"{percent(dropped / records)} of all records" if records else ""))
-    if not findings.of_sessions:
+    if not findings.of_sessions and counts["dropped-late"]:
         cells.append((counts["dropped-records-total"], "drops", DROPS_OF_WINDOWS))
     bad = [counted(name, number) for number, name, _ in cells if number and name in ("dropped", "drops")]
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)

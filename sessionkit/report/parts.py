@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.durations import DAY, MINUTE, SECOND, show_duration
-from sessionkit.base.text import escape_html, percent, plural
+from sessionkit.base.text import escape_html, key_name, percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Bin, Group, Sessions, at_most, bins
 from sessionkit.report.standing_out import standing_out
@@ -206,7 +206,7 @@ def _per_key(sessions: Sessions, files: Files) -> str:
     return section(
         "Per key",
         f"<p>{most}</p>" if shown < len(group.code) else "",
-        _grouped("key", sessions, group, [shorten(keys[int(code)].as_py()) for code in group.code[:shown]]),
+        _grouped("key", sessions, group, [key_name(keys[int(code)].as_py()) for code in group.code[:shown]]),
         link(files.get("keys"), f"{plural(len(group.code), 'key')} as a file"),
     )
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.advice.file_columns import begins_with_a_record, file_columns, joined_parts
+from sessionkit.advice.file_columns import begins_with_a_record, file_columns
+from sessionkit.advice.joined_parts import joined_parts
 from sessionkit.advice.replay import smallest_round_grace_ms
 from sessionkit.base.durations import ROUND_MS
 
@@ -345,3 +346,16 @@ def test_hours_from_one_time_to_another_are_joined_with_the_day() -> None:
     exec(day.why.partition(": ")[2], {"df": frame, "pandas": pd})  # noqa: S102  # the line that is shown
     assert frame["date"].tolist() == pd.date_range("2019-01-01", periods=96, freq="h").tolist()
     assert (hour.could_be, hour.why) == ("", "times of day")
+
+
+def test_the_gender_of_a_customer_is_a_guess_of_a_key_at_most() -> None:
+    rows = range(90)
+    table = pa.table(
+        {
+            "Customer Gender": [("Male", "Female", "Other")[row % 3] for row in rows],
+            "Product Purchased": [f"product {row % 20}" for row in rows],
+            "First Response Time": pa.array(rows, pa.timestamp("s")),
+        }
+    )
+    found = file_columns(table)
+    assert (found.key and found.key.name, found.key_is_a_guess) == ("Product Purchased", True)
