@@ -315,7 +315,7 @@ class GraceSuggestion(Pictured):
         """What was found, as sentences."""
         windows = self.plan._complete_windows
         dropped = round((1 - self.kept_share) * self.records)
-        waits, enough = about(windows.close_lag_ms), enough_ms(self.grace_ms)
+        waits, enough = show_duration(enough_ms(windows.close_lag_ms)), enough_ms(self.grace_ms)
         grace = show_duration(enough) + (f" ({self.grace_ms:,} ms)" if enough != self.grace_ms else "")
         kept = f"A grace of {grace} keeps {percent(self.kept_share)} of {plural(self.records, 'record')}"
         return [
