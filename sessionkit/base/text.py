@@ -230,7 +230,7 @@ def way_to_number(texts: Sequence[str], name: str) -> str:
     marked = [each for each in found if each["mark"]]
     sure = {each["mark"] for each in marked if each["more"] or each["rest"] or each["mark"] not in ".,"}
     unsure = {each["mark"] for each in marked} - sure  # the comma of "1,234" may stand before decimals
-    if not found or found[0][0] != texts[0] or sure & points:
+    if not found or found[0][0] != texts[0] or 2 * len(found) < len(texts) or sure & points:  # of addresses few fit
         return ""
     away = [*sorted(sure | (unsure - points if len(points) == 1 else set()))]
     away += dict.fromkeys(re.findall(_MONEY, " ".join(each[0] for each in found)))

@@ -359,3 +359,10 @@ def test_the_gender_of_a_customer_is_a_guess_of_a_key_at_most() -> None:
     )
     found = file_columns(table)
     assert (found.key and found.key.name, found.key_is_a_guess) == ("Product Purchased", True)
+
+
+def test_addresses_of_which_the_first_looks_like_a_number_are_keys() -> None:
+    """185.222.209.151 could be a number of twelve digits, if it stood alone."""
+    hosts = [("185.222.209.151", "195.3.147.49", "5.188.10.7")[row % 3] for row in range(90)]
+    found = file_columns(pa.table({"src_ip": hosts, "at": pa.array(range(90), pa.timestamp("s"))}))
+    assert (found.key and found.key.name, found.columns[0].why) == ("src_ip", "3 values, 30.0 rows each")
