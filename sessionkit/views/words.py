@@ -112,8 +112,12 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
 
 def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     """A sentence where all times are whole days apart, and the windows are shorter than that."""
-    times = batch.timestamp_ms[batch.usable] if windows.reach_ms < DAY else batch.timestamp_ms[:0]
-    if len(times) < FEW_TIMES or any(((each - times[0]) % DAY).any() for each in (times[:100], times)):
+    times = batch.timestamp_ms if batch.rejected is None else batch.timestamp_ms[batch.usable]
+    if (
+        windows.reach_ms >= DAY
+        or len(times) < FEW_TIMES
+        or any(((each - times[0]) % DAY).any() for each in (times[:100], times))
+    ):
         return []
     shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
     return [f"All times are whole days apart, and {shorter}: only records of the same day share a {windows.noun}."]
