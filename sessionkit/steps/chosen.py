@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int
     """
     head, so_far, read = reading.pieces.head, PartitionsSoFar(reading.windows), dict[int, int]()
     tables, places, remarks = [head.table], [np.empty(0, np.int64)], [*head.remarks]
-    lacking, count = Counter[int](), 0
+    lacking, count = np.zeros(256, np.int64), 0  # by what was wrong with them; of all records
     with progress("picking records", reading.pieces.rows) as reached, handing_over() as read_ahead:
         steps = reading.batches(0, most)
         following = read_ahead(lambda: next(steps, None))
@@ -54,7 +53,7 @@ def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int
             places.append(rows.place)
             count += len(batch)
             if batch.rejected is not None:
-                lacking.update(batch.rejected.tolist())
+                lacking += np.bincount(batch.rejected, minlength=len(lacking))
             add_remarks(remarks, batch)
             reached(count)
     opened = dataclasses.replace(head, table=pa.concat_tables(tables))
@@ -68,4 +67,4 @@ def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int
         chosen_from=ChosenFrom(place, pa.nulls(len(few), few.keys.type)),
     )
     chosen = chosen_records(few, codes, reading.windows)
-    return chosen.replace(remarks=(*remarks, *reading.lacking(lacking, count)))
+    return chosen.replace(remarks=(*remarks, *reading.lacking(dict(enumerate(lacking.tolist())), count)))
