@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data import FOLDER, START_MS
-from benchmarks.shapes import MS_A_RECORD, PAUSE_MS
+from benchmarks.shapes import visits_in_time
 
 SHAPES, SEED = 20, 2026
 LATE_BY_MS = 60_000
@@ -66,7 +66,9 @@ def file_of(number: int, records: int) -> Path:
     if path.exists():
         return path
     shape, rng = drawn(number, records), np.random.default_rng([SEED, number, records])
-    key, time_ms = _visits(rng, shape, records)
+    visit, time_ms, count = visits_in_time(rng, records, shape.visit, 1.2)
+    weight = np.cumsum(1.0 / np.arange(1, shape.keys + 1) ** shape.zipf)
+    key = rng.permutation(shape.keys)[np.searchsorted(weight, rng.random(count) * weight[-1])][visit]
     late_ms = np.where(rng.random(records) < shape.late, rng.exponential(LATE_BY_MS, records), 0)
     order = np.argsort(time_ms + late_ms.astype(np.int64), kind="stable")
     key, time_ms = key[order], START_MS + time_ms[order]
@@ -82,21 +84,6 @@ def file_of(number: int, records: int) -> Path:
     pq.write_table(pa.table(columns), part, row_group_size=shape.group_rows)
     part.rename(path)
     return path
-
-
-def _visits(rng: np.random.Generator, shape: Drawn, records: int) -> tuple[np.ndarray, np.ndarray]:
-    """(key, time) of the first so many records of visits that begin at any time."""
-    count = int(records / shape.visit * 1.2) + 100
-    length = rng.geometric(1 / shape.visit, count)
-    first, visit = np.cumsum(length) - length, np.repeat(np.arange(count), length)
-    pause = rng.exponential(PAUSE_MS, len(visit)).astype(np.int64)
-    pause[first] = 0
-    since = np.cumsum(pause)
-    time_ms = rng.integers(0, int(records * MS_A_RECORD * 1.1), count)[visit] + since - since[first][visit]
-    weight = np.cumsum(1.0 / np.arange(1, shape.keys + 1) ** shape.zipf)
-    key = rng.permutation(shape.keys)[np.searchsorted(weight, rng.random(count) * weight[-1])]
-    earliest = np.argsort(time_ms, kind="stable")[:records]
-    return key[visit][earliest], time_ms[earliest]
 
 
 def _names(rng: np.random.Generator, shape: Drawn) -> pa.Array:

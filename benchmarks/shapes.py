@@ -56,18 +56,25 @@ def shape(
 
 
 def _visits(rng: np.random.Generator, records: int, keys: int, zipf: bool) -> tuple[Numbers, Numbers]:
-    """(key, time) of the first so many records of visits that begin at any time."""
-    count = int(records / RECORDS_A_VISIT * 1.1) + 100
-    length = rng.geometric(1 / RECORDS_A_VISIT, count)
-    first = np.cumsum(length) - length
-    visit = np.repeat(np.arange(count), length)
+    visit, time_ms, count = visits_in_time(rng, records, RECORDS_A_VISIT, 1.1)
+    return _drawn(rng, count, keys, zipf)[visit], time_ms
+
+
+def visits_in_time(rng: np.random.Generator, records: int, length: float, spare: float) -> tuple[Numbers, Numbers, int]:
+    """(visit, time) of the first so many records of visits that begin at any time, and how many visits were drawn.
+
+    A visit has `length` records on average. `spare` times the records are drawn, so that they are enough.
+    """
+    count = int(records / length * spare) + 100
+    lengths = rng.geometric(1 / length, count)
+    first = np.cumsum(lengths) - lengths
+    visit = np.repeat(np.arange(count), lengths)
     pause = rng.exponential(PAUSE_MS, len(visit)).astype(np.int64)
     pause[first] = 0
     since = np.cumsum(pause)
     time_ms = rng.integers(0, int(records * MS_A_RECORD * 1.1), count)[visit] + since - since[first][visit]
     earliest = np.argsort(time_ms, kind="stable")[:records]
-    key = _drawn(rng, count, keys, zipf)[visit]
-    return key[earliest], time_ms[earliest]
+    return visit[earliest], time_ms[earliest], count
 
 
 def _sparse(rng: np.random.Generator, records: int, keys: int) -> tuple[Numbers, Numbers]:

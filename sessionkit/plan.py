@@ -345,9 +345,9 @@ class Plan:
     ) -> RecordBatch:
         if keys is not None:
             from sessionkit.engine.chosen_keys import chosen_records
-            from sessionkit.steps.chosen import has_types, is_long, picked
+            from sessionkit.steps.chosen import is_long, may_be_picked, picked
 
-            if has_types(data) and is_long(reading := self._reading(data, self.source)):
+            if may_be_picked(self.source, data) and is_long(reading := self._reading(data, self.source)):
                 return picked(reading, keys, frame)
         batch = read_records(data, self.source, self._value_columns(clock), frame=frame)
         if keys is None:

@@ -20,9 +20,9 @@ from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.idle_partitions import with_idle_ticks
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
-from sessionkit.records.keys import list_of_keys
+from sessionkit.records.keys import list_of_keys, place_among
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
 from sessionkit.trace.slots import NO_REJECTIONS
@@ -145,6 +145,23 @@ def chosen_records(batch: RecordBatch, codes: Iterable[int], windows: WindowKind
     keys = np.unique(np.array([*codes], np.intp))
     batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
     return records_of_keys(batch, keys, rows_of_keys(batch, keys, windows))
+
+
+def picked_records(
+    batch: RecordBatch, place: Longs, keys: Iterable[Any], windows: WindowKind, unknown: str
+) -> RecordBatch:
+    """As `chosen_records`, from a batch that has no more than these keys need; `place` is where each row stood.
+
+    Raises:
+        UnknownRecord: one of the keys is not there, as `unknown` says.
+    """
+    codes = []
+    for key in keys:
+        codes.append(place_among(batch.keys, key))
+        if codes[-1] < 0:
+            raise UnknownRecord(problem(unknown, shorten(repr(key)), "another key"))
+    ticks = pa.nulls(len(batch), batch.keys.type)
+    return chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, windows)
 
 
 def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: WindowKind) -> Rows:

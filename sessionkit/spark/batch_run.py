@@ -11,11 +11,10 @@ import pyarrow as pa
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.engine.chosen_keys import chosen_records, named_keys
-from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
+from sessionkit.engine.chosen_keys import named_keys, picked_records
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.plan import Plan
-from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
-from sessionkit.records.keys import place_among
+from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.run import Run
 from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
@@ -233,13 +232,8 @@ class SparkRun(SparkReading):
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self._columns))
         batch = self._read_here(self._zoned_plan, records)
-        codes = [place_among(batch.keys, key) for key in named]
-        for key, code in zip(named, codes, strict=True):
-            if code < 0:
-                where = f"partition {partition}" if partition is not None else "this DataFrame"
-                raise UnknownRecord(problem(f"{where} has no record of this key", shorten(repr(key)), "another key"))
-        ticks = pa.nulls(len(batch), batch.keys.type)
-        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan._complete_windows)
+        where = f"partition {partition}" if partition is not None else "this DataFrame"
+        chosen = picked_records(batch, place, named, self.plan._complete_windows, f"{where} has no record of this key")
         return self._zoned_plan._run_batch(chosen, retention_ms=self._retention_ms)
 
     def _chosen(self, keys: list[Any], partition: int | None) -> pa.Table:

@@ -10,18 +10,20 @@ import pyarrow as pa
 
 from sessionkit.base.process import handing_over
 from sessionkit.base.progress import progress
-from sessionkit.engine.chosen_keys import PartitionsSoFar, chosen_records
-from sessionkit.errors import UnknownRecord, problem, shorten
-from sessionkit.records.batch import ChosenFrom, RecordBatch, batch_of
+from sessionkit.engine.chosen_keys import PartitionsSoFar, picked_records
+from sessionkit.records.batch import RecordBatch, batch_of
 from sessionkit.records.files.found import find
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import is_arrow, is_files
-from sessionkit.records.keys import codes_among, place_among
+from sessionkit.records.keys import codes_among
+from sessionkit.records.source import Source
 from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks, check_rising, needs_all
 
 
-def has_types(data: Any) -> bool:
-    """True for what says the types of its columns and how many rows it has, and is not in memory yet."""
+def may_be_picked(source: Source, data: Any) -> bool:
+    """Whether no step needs all of the data, which says its types and how many rows it has, and is not in memory."""
+    if needs_all(source):
+        return False
     if is_files(data):
         found = find(data).contents
         return bool(found) and found[0].kind == "Parquet"
@@ -29,8 +31,8 @@ def has_types(data: Any) -> bool:
 
 
 def is_long(reading: Reading) -> bool:
-    """Whether records are picked in steps: there are many, and no step needs all of them."""
-    return (reading.pieces.rows or 0) > STEP_RECORDS and not needs_all(reading.source)
+    """Whether there are more records than one step has."""
+    return (reading.pieces.rows or 0) > STEP_RECORDS
 
 
 def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int = STEP_RECORDS) -> RecordBatch:
@@ -58,13 +60,6 @@ def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int
             reached(count)
     opened = dataclasses.replace(head, table=pa.concat_tables(tables))
     few, place = batch_of(opened, reading.source, reading.value_columns, frame), np.concatenate(places)
-    codes = [place_among(few.keys, key) for key in keys]
-    for key, code in zip(keys, codes, strict=True):
-        if code < 0 or code not in few.key:
-            raise UnknownRecord(problem("there is no record of this key", shorten(repr(key)), "another key"))
-    few = few.replace(
-        given_offset=place if few.given_offset is None else few.given_offset,
-        chosen_from=ChosenFrom(place, pa.nulls(len(few), few.keys.type)),
-    )
-    chosen = chosen_records(few, codes, reading.windows)
+    few = few if few.given_offset is not None else few.replace(given_offset=place)
+    chosen = picked_records(few, place, keys, reading.windows, "there is no record of this key")
     return chosen.replace(remarks=(*remarks, *reading.lacking(dict(enumerate(lacking.tolist())), count)))

@@ -144,11 +144,7 @@ class _Writing:
         most, rows = TRACED_RECORDS if job.keep_trace else STEP_RECORDS, self._reading.pieces.rows
         noted, batch = note.rows, self._reading.none
         note.remarks = note.remarks or [*self._reading.pieces.head.remarks]
-        with (
-            progress("writing", rows) as reached,
-            handing_over() as hand,
-            handing_over() as read_ahead,
-        ):
+        with progress("writing", rows) as reached, handing_over() as hand, handing_over() as read_ahead:
             waiting: Callable[[], object] = _nothing
             following = read_ahead(partial(next, batches := self._reading.batches(note.rows, most), None))
             while (now := following()) is not None:

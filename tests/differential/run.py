@@ -78,15 +78,16 @@ def by_kernels(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
     """The answer of kernels where they can play the deployment, and it is another than the processor's."""
     if not may_be_played_by_kernels(case):
         return answer
-    plan = plan_of({**case, "built_in": True})
     with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
-        steps = per_record([*lives_of(case, plan)])
+        if case["store"] == "in_memory":
+            played = run_case(case, "deployed")
+        else:
+            steps = per_record([*lives_of(case, plan_of({**case, "built_in": True}))])
+            played = {**answer, "per_record": steps}
     if not calls.call_count:
         return answer
     PLAYED[f"{case['window']['kind']}, {case['store']}"] += 1
-    if case["store"] == "in_memory":
-        return run_case(case, "deployed")
-    return {**answer, "per_record": steps}
+    return played
 
 
 def compare(case: Case, kafka: dict[str, Any]) -> Compared:
