@@ -16,6 +16,13 @@ from .aggregations.built_ins import (
     reduce as reduce,
     sum as sum,
 )
+from .aggregations.of_times import earliest as earliest, latest as latest
+from .aggregations.of_values import (
+    count_distinct as count_distinct,
+    median as median,
+    quantile as quantile,
+    std as std,
+)
 from .audits.audit import Audit as Audit, audit as audit
 from .audits.suppressed import SuppressAudit as SuppressAudit
 from .deployed.deployment import Deployment as Deployment

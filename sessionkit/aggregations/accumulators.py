@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
+from sessionkit.aggregations.list_columns import distinct, without_nulls
 from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
@@ -106,12 +107,13 @@ class Total:
 
 
 class Position:
-    """Smallest, largest, first, last: the place of one value for each window, among loaded and new ones."""
+    """Smallest, largest, first, last, earliest, latest: the place of one value for each window, among loaded and new ones."""
 
     def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
         self._pool = pa.concat_arrays([loaded, column])
-        self._base, self._largest = len(loaded), loop in ("max", "last")
-        self._values = _comparable(self._pool) if loop in ("min", "max") else None
+        self._base, self._largest = len(loaded), loop in ("max", "last", "latest")
+        order = _ORDERS.get(loop)
+        self._values = None if order is None else order(self._pool)
         self._valid = _valid(self._pool)
         self._loaded = np.where(is_null(loaded), NOTHING, np.arange(len(loaded)))
         self._best = self._loaded.copy()
@@ -161,14 +163,27 @@ def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
     return _numbers(pool, pa.int64())
 
 
+def _by_time(pool: pa.Array) -> Longs:
+    """Places in the order of event time, of equal times of arrival."""
+    place = np.empty(len(pool), np.int64)
+    place[np.argsort(numpy_array(pool.field("at_ms")), kind="stable")] = np.arange(len(pool))
+    return place
+
+
+_ORDERS = {"min": _comparable, "max": _comparable, "earliest": _by_time, "latest": _by_time}
+
+
 class Lists:
     """Collect: of each value the window that received it and its place in that window's list.
 
     What stands there is a link. Where a record is in one window its link has the record's own number; touches make
-    links of their own, as a record can be in many windows.
+    links of their own, as a record can be in many windows. `kept` is what is made of the lists, for results and stores.
     """
 
-    def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
+    def __init__(
+        self, column: pa.Array, loaded: pa.Array, kept: Callable[[pa.ListArray], pa.ListArray] = lambda lists: lists
+    ) -> None:
+        self._kept = kept
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
         self._pool = pa.concat_arrays([of_type(flat, column.type), column])
         self._base = len(flat)
@@ -211,7 +226,8 @@ class Lists:
             self._has_long_ways = False
         ends, links = loops.listed(np.asarray(rows), self._length, self._into, self._behind, self._window, self._place)
         values = links if self._values is None else np.concatenate(self._values)[links]
-        return pa.ListArray.from_arrays(arrow_array(ends).cast(pa.int32()), self._pool.take(arrow_array(values)))
+        lists = pa.ListArray.from_arrays(arrow_array(ends).cast(pa.int32()), self._pool.take(arrow_array(values)))
+        return self._kept(lists)
 
     def _by_calls(self, *_: Any) -> Any:
         raise AssertionError("lists of spans, of sliding windows and of a changelog are made by calls: CompiledFold")
@@ -244,12 +260,16 @@ class Loop(NamedTuple):
     knows_every_step: bool = True  # what a window held after each record; and windows that are copied from each other
 
 
-LoopName = Literal["count", "count_values", "sum", "min", "max", "first", "last", "collect"]
-POSITIONS: tuple[LoopName, ...] = ("min", "max", "first", "last")
+LoopName = Literal[
+    "count", "count_values", "sum", "min", "max", "first", "last", "earliest", "latest", "collect", "values", "distinct"
+]
+POSITIONS: tuple[LoopName, ...] = ("min", "max", "first", "last", "earliest", "latest")
 LOOPS: dict[LoopName, Loop] = {
     "count": Loop(lambda column, loaded: _count(None, loaded), lambda kind: pa.int64()),
     "count_values": Loop(_count, lambda kind: pa.int64()),
     "sum": Loop(_sum, _sum_type),
     **{name: Loop(partial(Position, loop=name), lambda kind: kind) for name in POSITIONS},
     "collect": Loop(Lists, pa.list_, knows_every_step=False),
+    "values": Loop(partial(Lists, kept=without_nulls), pa.list_, knows_every_step=False),
+    "distinct": Loop(partial(Lists, kept=distinct), pa.list_, knows_every_step=False),
 }

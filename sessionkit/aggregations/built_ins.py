@@ -36,7 +36,8 @@ def _checked_sum(older: Any, newer: Any) -> Any:
     return total
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Whether sums and means can be made of values of this type."""
     is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     return is_plain or pa.types.is_decimal(kind)
 
@@ -86,7 +87,7 @@ def sum(column: str) -> Aggregation:
         merger=lambda key, older, newer: _checked_sum(older, newer),
         built_in="sum",
         parts=(Part("sum", "sum", _without_decimals),),
-        takes=_is_number,
+        takes=is_number,
         wants="a column of numbers",
     )
 
@@ -149,9 +150,9 @@ def mean(column: str) -> Aggregation:
         merger=lambda key, older, newer: _add_means(older, newer),
         result=lambda aggregate: aggregate["sum"] / aggregate["count"] if aggregate["count"] else None,
         built_in="mean",
-        parts=(Part("sum", "sum", _as_floats), Part("count", "count_values")),
+        parts=(Part("sum", "sum", as_floats), Part("count", "count_values")),
         result_column=lambda parts: _means(*map(numpy_array, parts)),
-        takes=_is_number,
+        takes=is_number,
         wants="a column of numbers",
     )
 
@@ -161,10 +162,10 @@ def _means(total: Floats, count: Longs) -> pa.Array:
 
 
 def _without_decimals(column: pa.Array) -> pa.Array:
-    return _as_floats(column) if pa.types.is_decimal(column.type) else column
+    return as_floats(column) if pa.types.is_decimal(column.type) else column
 
 
-def _as_floats(column: pa.Array) -> pa.Array:
+def as_floats(column: pa.Array) -> pa.Array:
     """The numbers as 64-bit floats, each the nearest of a large integer, as Python's addition has it."""
     return column.cast(pa.float64(), safe=False)
 

@@ -44,7 +44,8 @@ class Part:
     Args:
         name: what a store calls it, where an aggregation has several parts; a single one is stored as it is.
         loop: "count" (records), "count_values", "sum", "min", "max", "first" and "last" (all of values that are not
-            null), or "collect" (all values).
+            null), "earliest" and "latest" (of values with their times), "collect" (all values), "values" (all that are
+            not null) or "distinct" (each of these once).
         column: what is made of the column before the loop reads it, such as floats of integers.
     Raises:
         InvalidArgument: there is no such loop.
@@ -80,6 +81,8 @@ class Aggregation:
         takes: whether it works on a column of this type.
         wants: which columns it takes, in words.
         module: where a plan's code finds the function that makes it.
+        settings: what that function is given behind the columns.
+        reads_time: its functions get a value that is not null with its event time, as `{"value": …, "at_ms": …}`.
     Raises:
         InvalidArgument: something that cannot be a column.
     Example:
@@ -99,6 +102,8 @@ class Aggregation:
     takes: Callable[[pa.DataType], bool] = _any_type
     wants: str = ""
     module: str = "sk"
+    settings: tuple[Any, ...] = ()
+    reads_time: bool = False
 
     def __post_init__(self) -> None:
         columns: tuple[object, ...] = self.columns
@@ -121,11 +126,11 @@ class Aggregation:
         functions = () if self.parts else (self.initializer, self.aggregator, self.merger)
         return (self.module, self.code, self.columns, *functions)
 
-    def __reduce__(self) -> tuple[Callable[..., Aggregation], tuple[str, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Aggregation], tuple[Any, ...]]:
         """The form for pickling: a built-in aggregation by its name, others by their functions."""
-        make = BUILT_INS.get(self.built_in)
-        is_made_so = make is not None and make(*self.columns) == self
-        return (make, self.columns) if make and is_made_so else (functools.partial(Aggregation, **vars(self)), ())
+        make, given = BUILT_INS.get(self.built_in), (*self.columns, *self.settings)
+        is_made_so = make is not None and make(*given) == self
+        return (make, given) if make and is_made_so else (functools.partial(Aggregation, **vars(self)), ())
 
     def __repr__(self) -> str:
         return self.code
@@ -173,12 +178,12 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
 
 
 def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str, pa.DataType]) -> list[str]:
-    """A sentence where sums or means of decimals are computed as floats."""
-    adding = [each for _, each in named if each.built_in in ("sum", "mean")]
+    """A sentence where decimals are computed with as floats."""
+    adding = [each for _, each in named if each.built_in in ("sum", "mean", "median", "quantile", "std")]
     names = [name for name in columns_read([("", each) for each in adding]) if pa.types.is_decimal(types[name])]
     if not names:
         return []
-    return [f"Sums and means of the decimals in {', '.join(shorten(repr(name)) for name in names)} are 64-bit floats."]
+    return [f"Sums, means and quantiles of the decimals in {', '.join(shorten(repr(name)) for name in names)} are 64-bit floats."]
 
 
 def columns_read(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LOOPS, Rows, Spans
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import of_type
+from sessionkit.base.arrays import Longs, arrow_array, is_null, of_type
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.batch import PythonObjects
@@ -283,10 +283,18 @@ def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
 Fold = CompiledFold | PythonFold
 
 
-def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -> ValueColumn | None:
-    """The column that an aggregation reads, checked; of several, one of dicts by their names; None if it reads none."""
+def value_column(
+    aggregation: Aggregation, values: Mapping[str, ValueColumn], at_ms: Longs | None = None
+) -> ValueColumn | None:
+    """The column that an aggregation reads, checked; of several, one of dicts by their names; None if it reads none.
+
+    One that reads the event times `at_ms`, too, gets both in one column, null where the value is.
+    """
     names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
     aggregation.check_types(columns)
+    if aggregation.reads_time:
+        assert at_ms is not None
+        return timed(columns[0], at_ms)
     if len(columns) < 2:
         return columns[0] if columns else None
     if any(isinstance(column, PythonObjects) for column in columns):
@@ -295,17 +303,35 @@ def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) ->
     return pa.StructArray.from_arrays(columns, names)
 
 
+def timed(values: pa.Array, at_ms: Longs) -> pa.Array:
+    """The values with their event times, in one column; null where the value is."""
+    columns = [values, arrow_array(at_ms)]
+    return pa.StructArray.from_arrays(columns, ["value", "at_ms"], mask=arrow_array(is_null(values)))
+
+
+def _typed_by_store(aggregation: Aggregation, column: ValueColumn, loaded: Stored) -> ValueColumn:
+    """Nulls of the type that a store holds, where no value tells the type."""
+    if not (isinstance(column, pa.Array) and pa.types.is_null(column.type)):
+        return column
+    kept = (loaded if isinstance(loaded, pa.Array) else pa.array(loaded.tolist())).type
+    if pa.types.is_struct(kept):
+        return pa.nulls(len(column), kept.field("value").type) if aggregation.reads_time else column
+    return pa.nulls(len(column), kept.value_type if pa.types.is_list(kept) else kept)
+
+
 def make_fold(
-    aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: Stored, described: Described
+    aggregation: Aggregation,
+    values: Mapping[str, ValueColumn],
+    loaded: Stored,
+    described: Described,
+    at_ms: Longs | None = None,
 ) -> Fold:
     """The fold of an aggregation over a run: compiled where it says how."""
-    column = value_column(aggregation, values)
+    if aggregation.parts and len(loaded):
+        values = {name: _typed_by_store(aggregation, values[name], loaded) for name in aggregation.columns}
+    column = value_column(aggregation, values, at_ms)
     if not aggregation.parts:
         return PythonFold(aggregation, column, loaded, described)
-    if isinstance(column, pa.Array) and pa.types.is_null(column.type) and len(loaded):
-        kept = (loaded if isinstance(loaded, pa.Array) else pa.array(loaded.tolist())).type
-        if not pa.types.is_struct(kept):  # no value tells the type, but what a store holds does
-            column = pa.nulls(len(column), kept.value_type if pa.types.is_list(kept) else kept)
     what = f"{aggregation.code} found a number that does not fit into 64 bits"
     with errors_as(NumberOverflow, what, "cast the column to float", pa.ArrowInvalid):  # unsigned, from 2**63 on
         return CompiledFold(aggregation, column, loaded, described)

@@ -139,7 +139,7 @@ def _null_values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) ->
     """True for each record after which the aggregates of a new window are all null; empty if there is none."""
     if any(part.loop in NEVER_NULL for aggregation in aggregations.values() for part in aggregation.parts):
         return NONE_NULL
-    columns: list[Any] = [value_column(aggregation, batch.values) for aggregation in aggregations.values()]
+    columns: list[Any] = [value_column(each, batch.values, batch.timestamp_ms) for each in aggregations.values()]
     null: Flags = np.logical_and.reduce([is_null(column) for column in columns])
     return null if null.any() else NONE_NULL
 

@@ -137,7 +137,7 @@ def combined(aggregations: Mapping[str, Aggregation]) -> Aggregates:
 
 def _values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> list[Any]:
     columns = {
-        name: record_values(value_column(aggregation, batch.values), 0, len(batch))
+        name: record_values(value_column(aggregation, batch.values, batch.timestamp_ms), 0, len(batch))
         for name, aggregation in aggregations.items()
     }
     if len(columns) == 1:
@@ -385,7 +385,7 @@ def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loade
     for name, aggregation in run.aggregations.items():
         kind = None
         if aggregation.parts:
-            column = value_column(aggregation, run.batch.values)
+            column = value_column(aggregation, run.batch.values, run.batch.timestamp_ms)
             kind = aggregation.result_type(None if column is None else column.type)
         columns = ([None if a is None else a[name] for a in each] if several else each for each in kept)
         folds[name] = ProcessorFold(aggregation, kind, *columns)

@@ -208,7 +208,7 @@ class BandRun:
         values = {name: taken(column, rows.astype(np.intp)) for name, column in self._batch.values.items()}
         feed = self._feed(rows, slot, slots, values)
         folds = {
-            name: make_fold(aggregation, values, self._none.aggregates[name], _NOT_TOLD)
+            name: make_fold(aggregation, values, self._none.aggregates[name], _NOT_TOLD, feed.batch.timestamp_ms)
             for name, aggregation in self._aggregations.items()
         }
         decided: Any = self._windows.run(feed, folds, self._retention_ms)

@@ -130,7 +130,7 @@ def run_from(
     slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
     described = RecordsInWords(batch)
     folds = {
-        name: make_fold(aggregation, batch.values, state.aggregates[name], described)
+        name: make_fold(aggregation, batch.values, state.aggregates[name], described, batch.timestamp_ms)
         for name, aggregation in aggregations.items()
     }
     row_counts = make_fold(count(), {}, _rows_before(state), described) if count_rows else None

@@ -35,7 +35,10 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     "Windows": [(sk.SessionWindows, ""), (sk.TimeWindows, ""), (sk.SlidingWindows, "")],
     "Aggregations": [
         (getattr(sk, name), "")
-        for name in ("count", "sum", "mean", "min", "max", "first", "last", "collect", "reduce", "aggregation")
+        for name in (
+            *("count", "sum", "mean", "min", "max", "first", "last", "earliest", "latest", "count_distinct", "median"),
+            *("quantile", "std", "collect", "reduce", "aggregation"),
+        )
     ],
     "Runs": [
         (sk.Run, "run"), (Explanation, "explanation"), (Steps, "steps"), (Lineage, "lineage"),

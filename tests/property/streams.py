@@ -37,6 +37,7 @@ def rows_of(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 AGGREGATIONS: dict[str, Aggregation] = {
     "count": sk.count(), "sum": sk.sum("value"), "real_sum": sk.sum("real"), "mean": sk.mean("real"),
     "min": sk.min("value"), "max": sk.max("real"), "first": sk.first("value"), "last": sk.last("value"),
+    "earliest": sk.earliest("value"), "latest": sk.latest("value"), "distinct": sk.count_distinct("value"),
     "collect": sk.collect("value"),
     "own": sk.aggregation(
         initializer=lambda: ("start",),

@@ -21,7 +21,8 @@ from tests.property.streams import AGGREGATIONS, Stream, draw, rows_of
 SEEDS = range(fewer(4_000))
 GROUP = max(1, len(SEEDS) // 10)
 NAMED: tuple[tuple[str, ...], ...] = (
-    ("count",), ("sum", "count"), ("min",), ("min", "max"), ("mean", "real_sum"), ("first", "last"),
+    ("count",), ("sum", "count"), ("min",), ("min", "max"), ("mean", "real_sum"), ("first", "last"), ("latest",),
+    ("earliest", "sum"),
 )  # fmt: skip
 RESTARTS = ("disk", "changelog", "killed")
 

@@ -225,7 +225,7 @@ def test_sums_of_decimals_are_floats_with_a_remark_and_extremes_are_exact(rules:
         total = 0.1 + 12345678901234567.89 + 12345678901234567.88
         assert (row["sum"], row["mean"]) == (total, total / 3)
         assert (row["min"], row["max"], row["last"]) == (prices[0], prices[1], prices[3])
-        assert run.remarks() == ["Sums and means of the decimals in 'price' are 64-bit floats."]
+        assert run.remarks() == ["Sums, means and quantiles of the decimals in 'price' are 64-bit floats."]
 
 
 @pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(5, 2)])

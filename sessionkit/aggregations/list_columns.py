@@ -1,0 +1,72 @@
+"""Columns of lists, one for each window, and what is worked out of them for all windows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.arrays import Floats, Longs, arrow_array, is_null, numpy_array
+
+
+def _lengths(lists: pa.ListArray) -> Longs:
+    return numpy_array(pc.list_value_length(lists)).astype(np.int64)
+
+
+def _lists(lengths: Longs, values: pa.Array) -> pa.ListArray:
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return pa.ListArray.from_arrays(arrow_array(ends.astype(np.int32)), values)
+
+
+def without_nulls(lists: pa.ListArray) -> pa.ListArray:
+    """The lists without their nulls."""
+    values = lists.flatten()
+    if not values.null_count:
+        return lists
+    known = ~is_null(values)
+    rows = np.repeat(np.arange(len(lists)), _lengths(lists))[known]
+    return _lists(np.bincount(rows, minlength=len(lists)), values.filter(arrow_array(known)))
+
+
+def distinct(lists: pa.ListArray) -> pa.ListArray:
+    """The lists without nulls, each value once, where it came first; NaN is one value."""
+    lists = without_nulls(lists)
+    coded = lists.flatten().dictionary_encode()
+    if not len(coded):
+        return lists
+    many = len(coded.dictionary)
+    pairs = np.repeat(np.arange(len(lists)), _lengths(lists)) * many + numpy_array(coded.indices)
+    row, code = np.divmod(numpy_array(pc.unique(arrow_array(pairs))), many)
+    return _lists(np.bincount(row, minlength=len(lists)), coded.dictionary.take(arrow_array(code)))
+
+
+def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
+    """The q-quantile of each list of floats, between two values in proportion; NaN if one is, null of an empty list."""
+    count, values = _lengths(lists), numpy_array(lists.flatten())
+    if not len(values):
+        return pa.nulls(len(lists), pa.float64())
+    by_value = np.argsort(values, kind="stable")
+    rows = np.repeat(np.arange(len(lists)), count)
+    ordered = values[by_value[np.argsort(rows[by_value], kind="stable")]]
+    place = q * np.maximum(count - 1, 0)
+    low = place.astype(np.int64)
+    share, last = place - low, len(ordered) - 1
+    begin = np.cumsum(count) - count
+    lower, upper = (ordered[np.minimum(begin + at, last)] for at in (low, low + (share > 0)))
+    largest = ordered[np.maximum(begin + count - 1, 0)]  # where there is a NaN, it
+    with np.errstate(all="ignore"):
+        between = np.where(share > 0, lower + (upper - lower) * share, lower)
+    return arrow_array(np.where(np.isnan(largest), largest, between), count == 0)
+
+
+def deviations(lists: pa.ListArray) -> pa.Array:
+    """The sample standard deviation of each list of floats; null of fewer than two values."""
+    count, values = _lengths(lists), numpy_array(lists.flatten())
+    rows = np.repeat(np.arange(len(lists)), count)
+
+    def total(numbers: Floats) -> Floats:  # in order, as plain additions have it
+        return np.bincount(rows, numbers, len(lists))
+
+    with np.errstate(all="ignore"):
+        apart = values - (total(values) / count)[rows]
+        return arrow_array(np.sqrt(total(apart * apart) / (count - 1)), count < 2)

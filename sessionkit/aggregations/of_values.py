@@ -1,0 +1,174 @@
+"""Aggregations for which a window keeps its values: how many there are, where their middle is, how far they spread.
+
+Kafka has none of these. The values are kept as a list, in a store too, so a window takes as much room as it has values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations.built_ins import as_floats, is_number
+from sessionkit.aggregations.contract import Aggregation, Part, built_in
+from sessionkit.aggregations.list_columns import deviations, quantiles
+from sessionkit.base.calls import called_as
+from sessionkit.errors import InvalidArgument, problem, shorten
+
+
+@built_in
+@called_as('sk.count_distinct("page")')
+def count_distinct(column: str) -> Aggregation:
+    """How many different values that are not null the window holds, exactly; the store holds each of them once.
+
+    Example:
+        >>> plan.aggregate(pages=sk.count_distinct("page")).run(monday).table()["pages"].tolist()
+        [2, 1]
+    """
+    return Aggregation(
+        code=f"count_distinct({column!r})",
+        columns=(column,),
+        initializer=list,
+        aggregator=lambda key, value, aggregate: _with(aggregate, [value]),
+        merger=lambda key, older, newer: _with(older, newer),
+        result=len,
+        built_in="count_distinct",
+        parts=(Part("values", "distinct", _plain),),
+        result_column=lambda parts: pc.list_value_length(parts[0]).cast(pa.int64()),
+        takes=_is_plain,
+        wants="a column of texts, numbers, times or bytes",
+    )
+
+
+def _with(held: list[Any], others: list[Any]) -> list[Any]:
+    """The values and those of the others that are not among them, without nulls; NaN is one value, and so is 0.0."""
+    values = list(held)
+    for each in others:
+        value = each + 0.0 if isinstance(each, float) else each
+        is_there = value in values or (value != value and any(other != other for other in values))
+        if value is not None and not is_there:
+            values.append(value)
+    return values
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    is_other = pa.types.is_nested(kind) or pa.types.is_union(kind) or pa.types.is_interval(kind)
+    return not (is_other or pa.types.is_null(kind))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """The values as Arrow finds equal ones: texts of their own, floats without -0.0."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_floating(kind):
+        return pc.add(column.cast(pa.float64()), 0.0)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return column.cast(views[kind]) if kind in views else column
+
+
+@built_in
+@called_as('sk.median("amount")')
+def median(column: str) -> Aggregation:
+    """Middle of the values that are not null, of an even number the mean of the middle two; null where all are null.
+
+    Exact: the store holds all values, as floats.
+
+    Example:
+        >>> plan.aggregate(typical=sk.median("amount")).run(monday).table()["typical"].tolist()
+        [2.75, 4.0]
+    """
+    return _of_values("median", column, (), lambda values: _quantile(values, 0.5), lambda lists: quantiles(lists, 0.5))
+
+
+@built_in
+@called_as('sk.quantile("amount", 0.95)')
+def quantile(column: str, q: float) -> Aggregation:
+    """The value below which this part of the values lies, between two values in proportion, as pandas has it.
+
+    Nulls are ignored, and it is null where all are null. Exact: the store holds all values, as floats.
+
+    Args:
+        column: numbers.
+        q: the part, from 0 (the smallest value) to 1 (the largest).
+    Raises:
+        InvalidArgument: `q` is no such number.
+    Example:
+        >>> plan.aggregate(most=sk.quantile("amount", 0.9)).run(monday).table()["most"].tolist()
+        [2.95, 4.0]
+    """
+    given: Any = q
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not 0 <= given <= 1:
+        want = 'a number from 0 to 1, such as sk.quantile("amount", 0.95)'
+        raise InvalidArgument(problem("a quantile is a part of all values", shorten(repr(given)), want))
+    part = float(given)
+    return _of_values(
+        "quantile", column, (part,), lambda values: _quantile(values, part), lambda lists: quantiles(lists, part)
+    )
+
+
+@built_in
+@called_as('sk.std("amount")')
+def std(column: str) -> Aggregation:
+    """Standard deviation of the values that are not null, of a sample (divided by n - 1), as pandas has it.
+
+    Null where there are fewer than two. No digit of large values is lost, as the store holds all values, as floats.
+
+    Example:
+        >>> plan.aggregate(spread=sk.std("amount")).run(monday).table()["spread"].tolist()
+        [0.3535533905932738, nan]
+    """
+    return _of_values("std", column, (), _deviation, deviations)
+
+
+def _of_values(
+    name: str,
+    column: str,
+    settings: tuple[Any, ...],
+    result: Callable[[list[float]], float | None],
+    result_column: Callable[[pa.ListArray], pa.Array],
+) -> Aggregation:
+    """An aggregation that keeps all numbers that are not null, as floats."""
+    return Aggregation(
+        code=f"{name}({', '.join(map(repr, (column, *settings)))})",
+        columns=(column,),
+        settings=settings,
+        initializer=list,
+        aggregator=lambda key, value, aggregate: aggregate if value is None else [*aggregate, float(value)],
+        merger=lambda key, older, newer: [*older, *newer],
+        result=result,
+        built_in=name,
+        parts=(Part("values", "values", as_floats),),
+        result_column=lambda parts: result_column(parts[0]),
+        takes=is_number,
+        wants="a column of numbers",
+    )
+
+
+def _quantile(values: list[float], q: float) -> float | None:
+    if not values or any(value != value for value in values):
+        return math.nan if values else None
+    ordered, place = sorted(values), q * (len(values) - 1)
+    low = int(place)
+    share = place - low
+    return ordered[low] + (ordered[low + 1] - ordered[low]) * share if share else ordered[low]
+
+
+def _deviation(values: list[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = _total(values) / len(values)
+    return math.sqrt(_total([(value - mean) * (value - mean) for value in values]) / (len(values) - 1))
+
+
+def _total(values: list[float]) -> float:
+    total = 0.0
+    for value in values:  # sum() adds in another way
+        total += value
+    return total
