@@ -22,7 +22,8 @@ from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord,
 from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
 from sessionkit.records.keys import code_of_key, list_of_keys
 from sessionkit.records.labels import NO_LABELS
-from sessionkit.records.order import Cause, order_causes
+from sessionkit.records.lateness.causes import Cause
+from sessionkit.records.lateness.order import order_causes
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.windows.contract import WindowKind, do_overlap

@@ -14,7 +14,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.inputs.opened import open_whole
-from sessionkit.records.order import SORT, TIES, WITHOUT_OFFSET
+from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
 from sessionkit.views.assignment import assigned, beside, with_timestamps
 from sessionkit.views.words import unit_remarks

@@ -27,6 +27,7 @@ from sessionkit.records.time_text import (
     formats_for,
     is_text_type,
     some_of,
+    way_of_mixed,
     way_of_texts,
     without_word,
 )
@@ -43,16 +44,18 @@ from sessionkit.records.times import (
 _BEGINS = r"(^|[_. -]|(?-i:[a-z](?=[A-Z])))"  # a word of a name, such as "user_id", "user.id" or "userId"
 _OF_A_KEY = re.compile(
     r"^(?!is_|has_|(type|class|kind)[_. ]of|"
+    r"(.*[_. -])?(trans(action)?|txn?|request|req|query|event)[_. ]?id$|"
     r".*[a-z_. ](type|class|category|segment|status|kind|gender|sex|age|country|city|state|region|language|level)$)"
     r".*(user|customer|client|visitor|account|member|"
     r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
     rf"(^|(first|last|full|nick|screen|display|player|driver|employee|vessel|ship|dept|agency|shop|team)[_. ]?)name$|"
-    rf"{_BEGINS}(p?id|ip|station|site|location|symbol|ticker)$)",
+    rf"{_BEGINS}(individual|animal|agent|case)([_.: -]|$)|"
+    rf"{_BEGINS}(p?id|ip|orig_h|station|site|location|symbol|ticker)$)",
     re.I,
 )
 _OF_SOMEONE = re.compile(
     r"(user|customer|client|visitor|account|member|person|author|patient|student|subj(ect)?(?=[_. ]?id))"
-    r"([_. ]?(id|no|nr|num|number|key|name|code))?$",
+    r"([_. ]*(id|no|nr|num|number|key|name|code))?$",
     re.I,
 )
 _MEASURES = "rate|bpm|steps|counts?|amount|price|value|score|age|weight|power|speed|distance|duration|seconds|bytes"
@@ -311,6 +314,9 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
             return None
         way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(column, plain.name, unit)}"
         return dataclasses.replace(plain, why=way)
+    is_bad = bad is not None and np.count_nonzero(bad) > plain.missing
+    if is_bad and (mixed := way_of_mixed(texts_of(column), plain.name)):
+        return dataclasses.replace(plain, why=f"times, written in several ways, which this line reads: {mixed}")
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
     early = np.zeros(len(ms), np.bool_) if bad is None else (ms < 0) & ~bad

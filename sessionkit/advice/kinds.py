@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.advice.suggest import gap_of, pauses_of, rounded
+from sessionkit.advice.suggest import gap_of, pauses_of
+from sessionkit.advice.valleys import rounded
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import DROPPED, LATE, PARTLY_LATE
 from sessionkit.base.durations import Duration, duration_ms

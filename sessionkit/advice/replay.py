@@ -16,7 +16,7 @@ from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
-from sessionkit.records.order import late_causes
+from sessionkit.records.lateness.order import late_causes
 from sessionkit.windows.contract import WindowKind
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from sessionkit.advice.replay import Replay, order_advice
-from sessionkit.base.arrays import Floats, Longs
+from sessionkit.advice.valleys import EMPTY_COUNT, Valley, curve, dents, empty_valleys, spread
+from sessionkit.base.arrays import Codes, Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
-from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, SECOND, about, enough_ms, show_duration
+from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, about, enough_ms, show_duration
 from sessionkit.base.progress import progress
 from sessionkit.base.text import percent, plural
 from sessionkit.engine.apart import Apart
@@ -23,46 +22,18 @@ from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.time_statistics import usual_span
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
-from sessionkit.views.loops import decades
 
-STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
-SURE = 4  # standard errors by which peaks rise above the valley between them: lower ones are chance
 CLEAR_DEPTH = 1.3  # of a valley: how many times higher the lower of its two peaks is
 FEWEST_PAUSES = 100
-RESOLUTIONS = 10  # pauses of a few ticks of the data's clock make valleys that are not there
+RESOLUTIONS = 4  # a valley of fewer ticks of the data's clock is not there
 CURVE_POINTS = 33
-EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
-FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
-FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 MOSTLY_BEATS, BEATS = 0.9, 3  # of the pauses are alike, where a device reports; so many of them part its records
 DAILY = 0.5  # of the pauses of a day or more are within 3 h of whole days, where a quarter of them would be by chance
+OWN_PACE, FEWEST_OF_A_PACE = (
+    0.9,
+    20,
+)  # of the pauses of a key are longer than a gap, if it reports so seldom; of so many
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
-
-
-@dataclass(frozen=True)
-class Valley:
-    """A dent in the curve of pauses: few are about this long, more are shorter, and more are longer.
-
-    `empty_ms`: no pause at all is between these two long; then `depth` counts those on the side that has fewer, and
-    `is_rare` if hardly any pause is longer.
-    """
-
-    gap_ms: int
-    depth: float
-    empty_ms: tuple[int, int] | None = None
-    is_rare: bool = False
-
-    @property
-    def clearness(self) -> tuple[bool, float, float]:
-        """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty, or a rare one."""
-        shorter, longer = self.empty_ms or (1, 1)
-        return not self.is_rare, longer / shorter, self.depth
-
-    def empty_in_words(self) -> str:
-        """The empty stretch, and how few pauses are longer if they are few."""
-        shorter, longer = map(about, self.empty_ms or (0, 0))
-        few = f", and only {plural(int(self.depth), 'is', 'are')} longer" if self.is_rare else ""
-        return f"no pause is between {shorter} and {longer} long{few}"
 
 
 @answers_calls("suggestion")
@@ -91,6 +62,7 @@ class GapSuggestion(Pictured):
     remarks: tuple[str, ...] = ()  # on how the records were read, and on those that were left out
     beat_ms: int | None = None  # the length of nearly all pauses, where a few are several times as long
     beat_gap_ms: int | None = None  # parts the records where reports are missing
+    pace_ms: int | None = None  # a valley that lies between the paces of different keys
     daily_share: float | None = None  # of the pauses of a day or more, about whole days long, where they are many
 
     def _judged(self, gap_ms: int, *, in_order: bool) -> str:
@@ -131,6 +103,9 @@ class GapSuggestion(Pictured):
         if self.burst_ms is not None:
             at = show_duration(self.burst_ms)
             said.append(f"A valley at {at} separates bursts of records, not visits: do not take it for a session gap.")
+        if self.pace_ms is not None:
+            at = show_duration(self.pace_ms)
+            said.append(f"A valley at {at} parts keys of different pace, not visits: some keys hardly pause for less.")
         if self.gap_ms is None and self.beat_ms is not None:
             what = f"Nearly all pauses are about {about(self.beat_ms)} long, as of a device that reports so often"
             said.append(f"{what}: a gap of {about(self.beat_gap_ms or 0)} parts the records where reports are missing.")
@@ -165,19 +140,21 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
 
 def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
     """The gap that the pauses of these records speak for; `keys` are what sentences call their key columns."""
-    pauses = pauses_of(batch)
+    pauses, of = _keyed_pauses(batch)
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
-        logs, found, height = _curve(pauses)
-        tick, empty = int(np.gcd.reduce(pauses)), _empty_valleys(pauses)
-        dents = [valley for valley in _valleys(logs, height) if valley.gap_ms >= RESOLUTIONS * tick]
+        tick, empty = int(np.gcd.reduce(pauses)), empty_valleys(pauses)
+        logs, found, height = curve(spread(pauses, tick))
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
-        dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
-        valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
+        rare = [dent for dent in dents(logs, height) if dent.gap_ms >= RESOLUTIONS * tick]
+        rare = [dent for dent in rare if not any(first <= dent.gap_ms <= last for first, last in stretches)]
+        valleys = tuple(sorted([*rare, *empty], key=lambda valley: valley.gap_ms))
         if step := next((unit for unit in (DAY, HOUR) if tick % unit == 0), None):  # of days no gap of 7 d 16 h
             valleys = tuple(replace(valley, gap_ms=valley.gap_ms // step * step) for valley in valleys)
     beat_ms, beat_gap_ms = _beat_ms(pauses)
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
+    between = [valley for valley in clear if _parts_keys(pauses, of, valley.gap_ms)]
+    clear = [valley for valley in clear if valley not in between]
     longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
     visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]
     best = max(visits, key=lambda valley: valley.clearness, default=None)
@@ -194,7 +171,16 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         beat_ms=beat_ms,
         beat_gap_ms=beat_gap_ms,
         daily_share=_daily_share(pauses),
+        pace_ms=max((valley.gap_ms for valley in between), default=None),
     )
+
+
+def _parts_keys(pauses: Longs, of: Codes, gap_ms: int) -> bool:
+    """Whether most of the pauses that are longer are those of keys which hardly have shorter ones."""
+    long = pauses > gap_ms
+    many, slow = np.bincount(of), np.bincount(of, long)
+    own = (many >= FEWEST_OF_A_PACE) & (slow >= OWN_PACE * many)
+    return bool(2 * slow[own].sum() > np.count_nonzero(long) and not own[many > 0].all())
 
 
 def _daily_share(pauses: Longs) -> float | None:
@@ -213,77 +199,18 @@ def _beat_ms(pauses: Longs) -> tuple[int | None, int | None]:
 
 def pauses_of(batch: RecordBatch) -> Longs:
     """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
+    return _keyed_pauses(batch)[0]
+
+
+def _keyed_pauses(batch: RecordBatch) -> tuple[Longs, Codes]:
+    """These times, and the code of the key of each."""
     order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
     first_ms, last_ms = usual_span(batch.timestamp_ms[batch.usable])  # a clock that is far off makes no pause
     order = order[(batch.usable & (batch.timestamp_ms >= first_ms) & (batch.timestamp_ms <= last_ms))[order]]
     key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
     same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
     pauses: Longs = np.diff(times)[same]
-    return pauses[pauses > 0]
-
-
-def _curve(pauses: Longs) -> tuple[Floats, Longs, Floats]:
-    """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell."""
-    logs = decades(pauses)
-    low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
-    count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
-    found, _ = np.histogram(logs, bins=count, range=(low, low + count * STEP))
-    reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
-    # in whole numbers, which add up to the same on every machine
-    bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
-    return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(found, bell, "same") / bell.sum()
-
-
-def _valleys(logs: Floats, height: Floats) -> list[Valley]:
-    """The dents between peaks that rise above them by more than chance, with more than a few pauses on each side."""
-    share = np.cumsum(height) / height.sum()  # of the pauses, that are shorter
-    counts = height * (2 * math.sqrt(math.pi) * SPREAD / STEP)  # of pauses, with the same standard error as the curve
-    inner = counts[1:-1]
-    peaks = (np.flatnonzero((inner > counts[:-2]) & (inner >= counts[2:])) + 1).tolist()
-    while len(peaks) > 1:
-        lows = [left + int(np.argmin(counts[left : right + 1])) for left, right in pairwise(peaks)]
-        tops = np.minimum(counts[peaks[:-1]], counts[peaks[1:]])
-        is_many = np.minimum(share[lows], 1 - share[lows]) >= FEW_SHARE
-        sure = np.where(is_many, (tops - counts[lows]) / np.sqrt(tops + counts[lows]), 0)
-        least = int(np.argmin(sure))  # the lower of its peaks is left out
-        if sure[least] >= SURE:
-            depths = tops / np.maximum(counts[lows], 1e-9)
-            return [Valley(rounded(10 ** logs[at]), float(each)) for at, each in zip(lows, depths, strict=True)]
-        del peaks[least + int(counts[peaks[least + 1]] < counts[peaks[least]])]
-    return []
-
-
-def _empty_valleys(pauses: Longs) -> list[Valley]:
-    """Wide stretches without a pause; the gap is the middle, in logarithmic time.
-
-    Many pauses are shorter than the stretch. Where few are longer, it could be the end of a tail, unless those below
-    it lie close together.
-    """
-    lengths, counts = np.unique(pauses, return_counts=True)
-    logs, below = decades(lengths), np.cumsum(counts)[:-1]
-    beyond, width, many = len(pauses) - below, np.diff(logs), max(EMPTY_COUNT, FEW_SHARE * len(pauses))
-    halves = logs[:-1] - logs[np.searchsorted(below, below / 2)]  # from the middle one of those below to the last
-    is_clear = (beyond >= many) | (width >= np.where(beyond >= EMPTY_COUNT, *FEW_TAILS) * halves)
-    is_empty = (width >= EMPTY_DECADES) & (below >= many) & is_clear
-    return [
-        Valley(
-            rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
-            float(min(below[at], beyond[at])),
-            (int(lengths[at]), int(lengths[at + 1])),
-            bool(beyond[at] < many),
-        )
-        for at in np.flatnonzero(is_empty).tolist()
-    ]
-
-
-def rounded(ms: float) -> int:
-    """To two digits and a bit: nobody types 19,191,408 ms, and the valley is not so sharp."""
-    for unit in (DAY, HOUR, MINUTE, SECOND):
-        if ms >= 10 * unit:
-            return round(ms / unit) * unit
-        if ms >= unit:
-            return round(ms / unit * 10) * unit // 10
-    return max(1, round(ms))
+    return pauses[pauses > 0], key[1:][same][pauses > 0]
 
 
 # ---- grace

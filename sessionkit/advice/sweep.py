@@ -22,7 +22,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import ArrowData, Frame, FrameKind, PandasData, PolarsFrame, SparkFrame, to_frame
-from sessionkit.records.order import MANY
+from sessionkit.records.lateness.order import MANY
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import picture_bundle
 

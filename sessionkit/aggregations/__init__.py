@@ -1,7 +1,7 @@
 """What a window computes: the aggregations that there are, the contract of one, and the folds that run them."""
 
-import sessionkit.aggregations.built_ins  # noqa: F401 - they register themselves
-import sessionkit.aggregations.of_times  # noqa: F401
+import sessionkit.aggregations.built_ins
+import sessionkit.aggregations.of_times
 import sessionkit.aggregations.of_values  # noqa: F401
 from sessionkit.aggregations.contract import BUILT_INS, Aggregation, Part, built_in
 

@@ -107,7 +107,7 @@ class Total:
 
 
 class Position:
-    """Smallest, largest, first, last, earliest, latest: the place of one value for each window, among loaded and new ones."""
+    """Smallest, largest, first, last, earliest, latest: the place of one value a window, among loaded and new ones."""
 
     def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
         self._pool = pa.concat_arrays([loaded, column])

@@ -128,9 +128,10 @@ class Aggregation:
 
     def __reduce__(self) -> tuple[Callable[..., Aggregation], tuple[Any, ...]]:
         """The form for pickling: a built-in aggregation by its name, others by their functions."""
-        make, given = BUILT_INS.get(self.built_in), (*self.columns, *self.settings)
-        is_made_so = make is not None and make(*given) == self
-        return (make, given) if make and is_made_so else (functools.partial(Aggregation, **vars(self)), ())
+        make = BUILT_INS.get(self.built_in)
+        if make is not None and make(*self.columns, *self.settings) == self:
+            return make, (*self.columns, *self.settings)
+        return functools.partial(Aggregation, **vars(self)), ()
 
     def __repr__(self) -> str:
         return self.code
@@ -173,6 +174,10 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     others = [word for word in texts.to_pylist() if word and not _NUMBER.fullmatch(word)]
     way = (way_of_marks(others, name) if 2 * len(others) <= len(texts) else "") or way
     way = way or (way_to_times(words, name) if "times" in wants else "")
+    if not way and len(others) < len(texts):
+        way = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce") makes the others missing'
+    if pa.types.is_time(values.type):
+        way = f"df[{name!r}] = pandas.to_timedelta(df[{name!r}].astype(str)).dt.total_seconds() makes seconds of it"
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
 
@@ -183,7 +188,8 @@ def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str
     names = [name for name in columns_read([("", each) for each in adding]) if pa.types.is_decimal(types[name])]
     if not names:
         return []
-    return [f"Sums, means and quantiles of the decimals in {', '.join(shorten(repr(name)) for name in names)} are 64-bit floats."]
+    said = ", ".join(shorten(repr(name)) for name in names)
+    return [f"Sums, means and quantiles of the decimals in {said} are 64-bit floats."]
 
 
 def columns_read(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:

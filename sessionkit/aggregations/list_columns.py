@@ -65,7 +65,7 @@ def deviations(lists: pa.ListArray) -> pa.Array:
     rows = np.repeat(np.arange(len(lists)), count)
 
     def total(numbers: Floats) -> Floats:  # in order, as plain additions have it
-        return np.bincount(rows, numbers, len(lists))
+        return np.bincount(rows, numbers, len(lists)).astype(np.float64)
 
     with np.errstate(all="ignore"):
         apart = values - (total(values) / count)[rows]

@@ -80,7 +80,6 @@ NEEDLESS = {  # why there is no such one
 }
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
-_DISTINCT = 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set(pages)))'
 _WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
 _ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
 _DAYS = 'sk.TimeWindows(size="1d", grace="1h") has days of UTC; docs/extending.md has windows of calendar days'
@@ -102,7 +101,6 @@ WITHOUT_COUNTERPART = {
     "ofTimeDifferenceWithNoGrace": _SLIDING.replace('grace="5m"', 'grace="0s"'),
     "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
     **dict.fromkeys(("read_csv", "read_parquet", "read_json", "read"), 'plan.run("clicks.csv") reads files itself'),
-    **dict.fromkeys(("distinct", "count_distinct", "countDistinct", "nunique", "n_unique"), _DISTINCT),
     **dict.fromkeys(("count_where", "count_if", "countIf", "sum_if"), _WHERE),
     **dict.fromkeys(("with_source", "with_timestamp", "with_key", "with_keys"), _ANEW),
     **dict.fromkeys(("Duration", "timedelta"), 'lengths are written as text, such as "30m"'),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sessionkit.advice.file_columns import Column, FileColumns
     from sessionkit.plan import Plan
-    from sessionkit.records.order import Cause
+    from sessionkit.records.lateness.causes import Cause
 
 DEFAULT_GAPS = ("30m", "5m", "1m", "10s", "1s", "1ms")
 NAME_LENGTH = 24
@@ -169,7 +169,7 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
     """Why many of the rows lie behind those before them by more than a gap, as in a report, or at all; by what."""
     from sessionkit.advice.replay import Replay
     from sessionkit.base.durations import duration_ms
-    from sessionkit.records.order import late_causes
+    from sessionkit.records.lateness.order import late_causes
 
     if found.time is None or found.key is None:
         return [], 0
@@ -262,7 +262,8 @@ def _placed(table: pa.Table, found: FileColumns) -> FileColumns:
 def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     import numpy as np
 
-    from sessionkit.advice.suggest import BEATS, rounded, suggest_gap
+    from sessionkit.advice.suggest import BEATS, suggest_gap
+    from sessionkit.advice.valleys import rounded
     from sessionkit.base.durations import DAY, duration_code, duration_ms, show_duration
 
     if found.time is None or found.key is None or found.time.times_ms is None:
@@ -276,8 +277,9 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
         start = next((each for each in gaps if duration_ms(each, "gap") < span_ms), gaps[-1])
         logs, counts = suggestion.curve if suggestion else (np.empty(0), np.empty(0, np.int64))
         if 10 * counts[logs <= np.log10(duration_ms(start, "gap"))].sum() < counts.sum():  # each would stand alone
-            longer_ms = BEATS * 10 ** float(logs[np.searchsorted(counts.cumsum(), counts.sum() / 2)])  # than is usual
+            usual_ms = 10 ** float(logs[np.searchsorted(counts.cumsum(), counts.sum() / 2)])
+            longer_ms = BEATS * usual_ms if 10 * BEATS * usual_ms < span_ms else usual_ms
             step = DAY if found.time.has_only_days else 1
-            start = duration_code(rounded(longer_ms) // step * step) if 10 * longer_ms < span_ms else start
+            start = duration_code(rounded(longer_ms) // step * step) if 2 * longer_ms < span_ms else start
         return start, f"the pauses show no clear gap; {show_duration(duration_ms(start, 'gap'))} is only a start"
     return duration_code(suggestion.gap_ms), "the gap lies where pauses are rare"

@@ -23,7 +23,7 @@ _AS_OPTIONS = (
     (re.compile(r'(ambiguous|nonexistent)="(\w+)"'), r"--\1 \2"),
     (re.compile(r'separator="(.)"(?: in group_by_key)?'), r'--separator "\1"'),
     (re.compile(r"header=False(?: in group_by_key)? \(pandas: header=None\)"), "--no-header"),
-    (re.compile(r'\bformat=(?=")'), "--time-format "),
+    (re.compile(r'(?<!\], )\bformat=(?=")'), "--time-format "),
     (re.compile(r"\bformat= "), "--time-format "),
     (re.compile(r"^format must"), "--time-format must"),
     (re.compile(r"^separator must"), "--separator must"),

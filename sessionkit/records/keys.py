@@ -19,7 +19,7 @@ from sessionkit.records.inputs.plain_columns import have_one_dictionary, is_any,
 from sessionkit.records.loops import mark_seen, take_codes
 
 MAX_KEY_BYTES = 32 * 1024
-MARKS = ("N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  # for a missing value
+MARKS = ("N/A", "NA", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  # for a missing value
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 

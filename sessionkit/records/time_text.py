@@ -54,8 +54,11 @@ _CLOCKS = (
     (r"^(\d\d:\d\d):(\d)\b", r"\1:0\2"),
 )  # fmt: skip
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
-_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:(,? |T)\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
-_MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
+_NUMBERS = re.compile(
+    rf"\s*(\d{{1,2}})([/. -])(\d{{1,2}}|(?i:{_MONTHS}))\2(\d{{4}}|\d\d)"
+    r"(?:(,? |T)\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*"
+)
+_MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999, "b": 12}
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
 # Dates of mails, of HTTP, of git and of C, which name the day of the week, and others that name the month.
@@ -211,6 +214,9 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
             texts = some_of(pc.unique(pc.drop_null(text)))
+            if mixed := way_of_mixed(texts, source.timestamp):
+                what = f"column {source.timestamp!r} has times that are written in several ways"
+                raise InvalidData(problem(what, got, mixed))
             right = way_of_texts(texts, source.timestamp, source.unit) or right
             some = pc.unique(text.take(wrong[:: max(1, len(wrong) // _LOOKED_AT)])).to_pylist()
             want = right or format_for(*some) or without_word(source.timestamp, some) or _ISO
@@ -267,7 +273,7 @@ def format_for(*texts: str) -> str:
 def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
     """How times since 1970, some as ISO 8601, or dates of mails are read, with "-" and the like; "" for others."""
     if texts and all(map(OF_A_CLOCK.fullmatch, texts)):
-        return f"the day as well: {with_day('at', 'day', name)}"
+        return lacks_day(name)
     if texts and all(map(_MAIL.fullmatch, texts)) and not formats_for(*texts):
         made = f"df[{name!r}].map(email.utils.parsedate_to_datetime, na_action='ignore')"
         return f"df[{name!r}] = pandas.to_datetime({made}, utc=True)"
@@ -287,6 +293,25 @@ def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
     numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant
     scaled = f"({numbers} * 1000)" if meant == "s" else numbers
     return f"df[{name!r}] = {scaled}.round().astype('Int64'), with unit=\"{kept}\""
+
+
+def way_of_mixed(texts: list[str], name: str) -> str:
+    """The line of pandas that reads texts which all are times, written in two ways or more; "" for all others."""
+    ways = [formats_for(text) for text in texts]
+    if len(texts) < 2 or not all(ways) or any("%y" in way[0] or "%b" in way[0] for way in ways):
+        return ""
+    clocks = {way[0][8:] for way in ways}
+    orders = {"d", "m"}.intersection(*({form[1] for form in way} for way in ways))
+    if len(clocks) < 2 or not orders:
+        return ""
+    order = ", dayfirst=True" if orders == {"d"} else ""
+    either = " (with dayfirst=True where the day stands first)" if len(orders) > 1 else ""
+    return f'df[{name!r}] = pandas.to_datetime(df[{name!r}], format="mixed"{order}){either}'
+
+
+def lacks_day(name: str) -> str:
+    """What a column of times of day lacks, and the line that joins both."""
+    return f"the day as well, here of a column 'day': {with_day('at', 'day', name)}"
 
 
 def with_day(name: str, day: str, clock: str) -> str:
@@ -329,7 +354,11 @@ def _orders(text: str) -> list[str]:
     first, mark, *rest = found.groups()[:4]
     year = "Y" if len(rest[1]) == 4 else "y"
     orders = {"Y": ["dmY", "mdY"], "y": ["dmy", "mdy", "ymd"]}[year]
-    if mark == ".":  # these are days first, which is read without a format where the year has four digits
+    if rest[0].isalpha():  # with four digits of the year read without a format
+        orders, rest[0] = {"Y": [] if mark in " -" else ["dbY"], "y": ["dby", "ybd"]}[year], "0"
+    elif mark == " ":
+        return []
+    elif mark == ".":  # these are days first, which is read without a format where the year has four digits
         orders = {"Y": [], "y": ["dmy", "ymd"]}[year]
     fits = [each for each in orders if all(int(n) <= _MOST[part] for n, part in zip([first, *rest], each, strict=True))]
     return [mark.join(f"%{part}" for part in each) for each in fits]

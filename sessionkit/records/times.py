@@ -24,7 +24,7 @@ from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_statistics import FEW
-from sessionkit.records.time_text import formats_for, is_text_type, of_text, with_day
+from sessionkit.records.time_text import formats_for, is_text_type, of_text, lacks_day
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
@@ -72,7 +72,7 @@ def to_milliseconds(
     else:
         want = "a column of timestamps, dates or ISO 8601 text, or of integers with unit="
         if pa.types.is_time(column.type):
-            want = f"the day as well: {with_day('at', 'day', name)}"
+            want = lacks_day(name)
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
     missing = is_null(column) if column.null_count else None
     numbers = _as_int64(column, name)

@@ -23,7 +23,7 @@ from sessionkit.base.progress import progress
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import WriteFailed
 from sessionkit.records.keys import key_ranks
-from sessionkit.records.order import MANY, order_causes
+from sessionkit.records.lateness.order import MANY, order_causes
 from sessionkit.steps.notes import Note, schema_of, schema_text
 from sessionkit.steps.partition_run import Steps
 from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks

@@ -26,8 +26,9 @@ def join(key: Any, older: int, newer: int) -> int:
     return older + newer
 
 
+GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9)}
 NAMED: dict[str, sk.aggregations.Aggregation] = {
-    **{name: make(*(["n"] if name != "count" else [])) for name, make in BUILT_INS.items() if hasattr(sk, name)},
+    **{name: make(*GIVEN.get(name, ("n",))) for name, make in BUILT_INS.items() if hasattr(sk, name)},
     "reduced": sk.reduce(longer, "n"),
     "own": sk.aggregation(initializer=int, aggregator=add, merger=join, value="n"),
 }

@@ -12,7 +12,7 @@ from sessionkit.base.durations import DAY, show_duration, smallest_round_ms
 from sessionkit.base.text import percent, plural
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.order import Cause
+from sessionkit.records.lateness.causes import Cause
 from sessionkit.records.time_statistics import usual_span
 from sessionkit.views.tables import table_rows
 from sessionkit.views.words import dropped_for, records_dropped

@@ -313,3 +313,22 @@ def test_the_ways_that_are_proposed_are_taken(tmp_path: Path, capsys: pytest.Cap
     for name, way in (("sorted_by_key", ["--sort"]), ("sources_mixed", ["--partition", "source"])):
         shown = printed(capsys, "report", as_file(name, tmp_path), *columns, *way)
         assert "The grace is 0 s: with it no record comes too late." in shown and "because" not in shown
+
+
+@pytest.mark.parametrize("order", ["nights", "again"])
+def test_earlier_rows_behind_later_ones_are_told(order: str) -> None:
+    """Days of service that end at 2 in the night, and a log that begins anew twice: nothing was said of the order."""
+    rng = np.random.default_rng(3)
+    minutes = np.sort(rng.integers(0, 60 * 1_440, 9_000))
+    if order == "nights":  # rows after midnight bear the day on which the service began
+        night = rng.random(60) < 0.5
+        moved = minutes - 1_440 * ((minutes % 1_440 < 60) & night[minutes // 1_440])
+        minutes = moved[moved >= 0]
+    else:
+        minutes = np.concatenate([minutes[:6_000], minutes[4_500:6_000], minutes[5_100:]])
+    frame = pd.DataFrame({"user": rng.choice(list("abcdefgh"), len(minutes)), "at": 1_767_225_600_000 + minutes * 60_000})
+    plan = sk.group_by_key("user", timestamp="at", unit="ms")
+    run = plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count().run(frame)
+    (said,) = [each for each in run.remarks() if "came too late" in each]
+    assert 'sort="timestamp" in group_by_key' in said
+    assert "earlier rows stand behind later ones in" in said or order == "again"

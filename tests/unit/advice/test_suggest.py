@@ -23,6 +23,7 @@ from tests.shapes import plan_of_shape
 ROOT = Path(__file__).parents[3]
 FLIGHTS = sk.load_sample("flights")
 HOUR = 3_600_000
+START = 1_767_225_600_000  # 2026
 
 
 def by(*keys: str) -> sk.Plan:
@@ -315,3 +316,32 @@ def test_a_heat_map_has_two_sides() -> None:
         swept.heat_map()
     with pytest.raises(InvalidArgument, match="measure must be a known choice"):
         sk.sweep(by("dest"), FLIGHTS, grace=[0], inactivity_gap=["1h"]).heat_map("speed")
+
+
+def test_a_valley_between_the_paces_of_two_keys_is_no_gap() -> None:
+    """Collars that report every 2 and every 10 minutes: the gap between left each fix of the slow one alone."""
+    minutes = [*range(0, 3_000, 10), *range(0, 3_000, 2)]
+    frame = pd.DataFrame({"user": ["slow"] * 300 + ["fast"] * 1_500, "at": START + np.array(minutes) * 60_000})
+    found = sk.suggest_gap(PLAN, frame)
+    assert found.gap_ms is None
+    assert "A valley at 4 min 30 s parts keys of different pace, not visits" in str(found)
+    pauses = frame.assign(at=frame["at"] + ((frame["at"] - START) // (6 * HOUR)) * 5 * HOUR)  # and all of them rest at times
+    found = sk.suggest_gap(PLAN, pauses)
+    assert found.gap_ms is None or 10 * 60_000 < found.gap_ms < 5 * HOUR
+
+
+def test_times_in_whole_hours_have_the_valley_that_they_have_in_minutes() -> None:
+    """Tables booked by the hour: the peaks at 1, 2 and 3 hours hid the night between two days."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (user, 24 * day + hour)
+        for user in range(40)
+        for day in range(90)
+        if rng.random() < 0.85
+        for hour in rng.choice([17, 18, 18, 19, 19, 19, 20, 20, 21, 22], rng.integers(1, 6))
+    ]
+    frame = pd.DataFrame(rows, columns=["user", "hour"]).sort_values("hour")
+    plain = sk.suggest_gap(PLAN, frame.assign(at=START + frame["hour"] * HOUR))
+    finer = sk.suggest_gap(PLAN, frame.assign(at=START + frame["hour"] * HOUR + rng.integers(0, HOUR // 2, len(frame))))
+    assert plain.gap_ms == 8 * HOUR and plain.depth > 50
+    assert abs(finer.gap_ms / HOUR - 8) < 1

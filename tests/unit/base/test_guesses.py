@@ -35,7 +35,7 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '), ("sk", "top", "sk.collect: All values as "),
     ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
     ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
-    ("sk", "distinct", 'plan.aggregate(pages=sk.collect("page")), then table["pages"].map(lambda pages: len(set('),
+    ("sk", "distinct", "sk.count_distinct: How many different values that are not null"),
     ("sk", "compare", "run.compare(other) compares two runs"),
     ("sk", "DayWindows", 'sk.TimeWindows(size="1d", grace="1h")'),
     ("sk", "TumblingWindows", "sk.TimeWindows: "), ("sk", "sesionize", "sk.sessionize: "),

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -724,3 +725,38 @@ def test_columns_of_one_name_are_told_with_the_line_of_pandas(tmp_path: Path, ca
     shown = refused(capsys, "info", file)
     [line] = re.findall(r"rename all but one.*; df = (.*) numbers them", shown)
     assert line.startswith("pandas.read_csv(") and "time.1" in pd.read_csv(file).columns
+
+
+def test_times_in_two_ways_are_told_and_nothing_is_proposed_to_be_dropped(tmp_path: Path, capsys: Capture) -> None:
+    """Of two thirds of the rows it said that they have no time, and proposed to drop them."""
+    texts = ["04/12/2016 00:00", "4/13/2016 12:00:00 AM", "4/13/2016 1:00:00 PM"] * 20
+    pd.DataFrame({"user": ["a", "b"] * 30, "at": texts}).to_csv(file := tmp_path / "a.csv", index=False)
+    line = "df['at'] = pandas.to_datetime(df['at'], format=\"mixed\")"
+    for options in ((), ("--time-format", "%m/%d/%Y %I:%M:%S %p")):
+        shown = printed(capsys, "info", file, *options)
+        assert f"times, written in several ways, which this line reads: {line}" in shown and "drop" not in shown
+
+
+def test_keys_of_long_pauses_are_no_half_an_hour_apart(tmp_path: Path, capsys: Capture) -> None:
+    """Rescues of twelve years by ward, six each: half an hour left each of them alone."""
+    rng = np.random.default_rng(1)
+    days = pd.Timestamp("2009-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 12 * 365 * 1_440, 6_000)), "min")
+    frame = pd.DataFrame({"ward": rng.choice([f"ward {n}" for n in range(1_000)], 6_000), "at": days})
+    frame.to_csv(file := tmp_path / "a.csv", index=False)
+    shown = printed(capsys, "info", file)
+    gap = re.search(r"--gap (\d+)d", shown)
+    assert gap is not None and 100 < int(gap[1]) < 1_500
+
+
+@pytest.mark.parametrize("name", ["author    id", "id.orig_h", "individual-local-identifier", "animal", "agent"])
+def test_names_that_say_whom_a_row_is_about(name: str, tmp_path: Path, capsys: Capture) -> None:
+    """Beside the number of a transaction and a score, which were taken for the key."""
+    count = 800
+    frame = pd.DataFrame({
+        "trans_id": [(n // 3 * 7919) % 65536 for n in range(count)], "num_points": [n * n % 97 for n in range(count)],
+        name: [f"a{n * 7 % 230}" for n in range(count)],
+        "at": pd.date_range("2026-01-01", periods=count, freq="7min", tz="UTC"),
+    })  # fmt: skip
+    frame.to_csv(file := tmp_path / "a.csv", index=False)
+    shown = printed(capsys, "info", file)
+    assert f"--key {shlex.quote(name)} " in shown and "is a guess" not in shown

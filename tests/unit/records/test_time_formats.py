@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
@@ -187,10 +188,10 @@ def test_the_place_of_a_year_of_two_digits_is_told_by_all_texts_together() -> No
 
 
 def test_times_of_day_are_told_to_lack_the_day() -> None:
-    with pytest.raises(InvalidData, match="; the day as well: df") as refused:
+    with pytest.raises(InvalidData, match="; the day as well, here of a column 'day': df") as refused:
         read(["06:14:00", "23:10"])
     df = pd.DataFrame({"day": ["2026-02-03"], "at": "06:14"})
-    exec(str(refused.value).partition("well: ")[2], {"df": df})  # noqa: S102
+    exec(str(refused.value).partition("'day': ")[2], {"df": df})  # noqa: S102
     assert read(df["at"].tolist(), timezone="UTC") == ["2026-02-03T06:14:00.000"]
 
 
@@ -379,3 +380,43 @@ def test_what_the_time_of_a_partition_does_not_go_with() -> None:
         plan.run(pa.table({"user": ["a"], "at": [1]}), store=store)
     assert "new UsePartitionTimeOnInvalidTimestamp()" in str(plan.to_java(timestamp="record"))
     assert "return ms >= 0 ? ms : partitionTime >= 0 ? partitionTime : refused(time);" in str(plan.to_java())
+
+
+@pytest.mark.parametrize(("texts", "forms"), [
+    (["22-Jan-01 02:00", "22-Jan-01 02:10"], ["%d-%b-%y %H:%M", "%y-%b-%d %H:%M"]),
+    (["22-Jan-01", "22-Jan-12"], ["%d-%b-%y", "%y-%b-%d"]),
+    (["91-Jan-01", "22-Jan-31"], ["%y-%b-%d"]),
+    (["01 Jun 22 1:05:00 PM"], ["%d %b %y %I:%M:%S %p", "%y %b %d %I:%M:%S %p"]),
+])  # fmt: skip
+def test_a_year_of_two_digits_beside_the_name_of_a_month_is_told(texts: list[str], forms: list[str]) -> None:
+    """Delays of buses had such days: the format that was named could not read them."""
+    frame = pd.DataFrame({"k": "a", "at": texts})
+    with pytest.raises(InvalidData) as refused:
+        sk.sessionize(frame, by="k", at="at", gap="1h")
+    assert f"; format={' or '.join(map(literal, forms))}" in str(refused.value)
+    for form in forms:
+        assert len(sk.sessionize(frame, by="k", at="at", gap="1h", format=form, timezone="UTC")) == len(texts)
+
+
+@pytest.mark.parametrize("form", [None, "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p"])
+def test_times_that_are_written_in_two_ways_are_told_with_the_line_that_reads_both(form: str | None) -> None:
+    """As a spreadsheet leaves them: the format of one part was named, and then that of the other, or to drop it."""
+    texts = ["04/12/2016 00:00", "04/12/2016 01:00", "4/13/2016 12:00:00 AM", "4/13/2016 1:00:00 PM"] * 9
+    frame = pd.DataFrame({"k": "a", "at": texts})
+    with pytest.raises(InvalidData) as refused:
+        sk.sessionize(frame, by="k", at="at", gap="1h", format=form)
+    assert "has times that are written in several ways" in str(refused.value)
+    assert "on_bad_time" not in str(refused.value)
+    exec(str(refused.value).rpartition("; ")[2], {"df": frame, "pandas": pd})  # noqa: S102
+    assert frame["at"].astype(str).unique().tolist() == [
+        "2016-04-12 00:00:00", "2016-04-12 01:00:00", "2016-04-13 00:00:00", "2016-04-13 13:00:00",
+    ]  # fmt: skip
+
+
+def test_days_first_in_two_ways_are_told_so() -> None:
+    frame = pd.DataFrame({"k": "a", "at": ["13/04/2016 00:00", "14/4/2016 1:00:00 PM", "01/02/2016 00:00"] * 9})
+    with pytest.raises(InvalidData, match='format="mixed", dayfirst=True'):
+        sk.sessionize(frame, by="k", at="at", gap="1h")
+    frame = pd.DataFrame({"k": "a", "at": ["01/04/2016 00:00", "02/4/2016 1:00:00 PM"] * 9})
+    with pytest.raises(InvalidData, match='format="mixed"\\) \\(with dayfirst=True where the day stands first\\)'):
+        sk.sessionize(frame, by="k", at="at", gap="1h")

@@ -494,9 +494,11 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
     data = pd.DataFrame({"k": ["a", "a"], "t": ["2026-07-01 00:30", "2026-07-01 12:00"]})
     start = sk.group_by_key("k", timestamp="t", timezone=zone)
     days = start.windowed_by(sk.TimeWindows(size=size, grace="0s")).count()
+    on_a_day = " on a Thursday" if size == "7d" else ""
     said = (
-        f"Windows of {size[0]} d begin at 00:00 UTC, as in Kafka Streams: that is {begins} in {zone} at the end of the "
-        "data. docs/extending.md has windows of calendar days."
+        f"Windows of {size[0]} d begin{on_a_day} at 00:00 UTC, as in Kafka Streams: that is {begins} in {zone} at the "
+        'end of the data. Times without a zone of their own have days of their own clock with timezone="UTC"; '
+        "docs/extending.md has windows of calendar days."
     )
     assert days.run(data).remarks() == [said]
     hopping = start.windowed_by(sk.TimeWindows(size="7d", advance="1d", grace="0s")).count().run(data).remarks()
@@ -509,4 +511,5 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
     for quiet in (sk.TimeWindows(size="1d", advance="30m", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
         assert start.windowed_by(quiet).count().run(data).remarks() == []
     in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()
-    assert in_utc.run(data).remarks() == []
+    week = ["Windows of 7 d begin on a Thursday at 00:00, as in Kafka Streams."]
+    assert in_utc.run(data).remarks() == (week if size == "7d" else [])

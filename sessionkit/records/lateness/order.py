@@ -2,103 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows
+from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.labels import record_name
-from sessionkit.records.loops import stream_times
+from sessionkit.records.lateness.causes import Cause, LateStream, are_late
+from sessionkit.records.lateness.row_order import in_no_order, out_of_order, stretches
 from sessionkit.records.source import Source
-from sessionkit.records.time_statistics import FEW, LONG_BLOCK, SAMPLE, SPREADS, repeated, trend, usual_span
-from sessionkit.records.time_text import YEAR_TURNS
+from sessionkit.records.time_statistics import FEW, SPREADS, repeated, usual_span
 
 MANY = 0.01  # share of late records that is worth a remark
 MANY_LATE = 10  # late records after one that is far ahead: so many are worth a remark, too
 NAMED = 3  # of them
 NEIGHBOURS = 25  # on each side of a record that may be ahead
-PARTS, FEWEST_IN_PARTS = 10, 1_000  # of the rows, each looked at by itself; fewer rows show no trend in a part
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
 SENT_AGAIN = 0.8  # of the late records, where a source sends records again
-SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
-TIES = " Rows of one time stay newest first, unless all rows are turned round before, as by df[::-1] in pandas."
-WITHOUT_OFFSET = ", without offset=,"
 SOURCES = (
     "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time. "
     'Where it holds names, number them: pandas.factorize(df["source"])[0].'
 )
-
-
-class Cause(NamedTuple):
-    """Why many records are behind stream time, and what can be done."""
-
-    why: str  # the end of a sentence
-    way: str  # a sentence
-    is_order: bool = False  # the rows sorted by time are the way
-    to_leave_out: Rows | None = None  # of the batch: records that are ahead
-    late: int = 0  # records that are behind stream time by more than was asked for
-    records: int = 0
-    is_behind: bool = False  # it is about records far before all others alone, late or not
-    left: int = 0  # of the late ones, without the records to leave out
-
-    @property
-    def because(self) -> str:
-        """How many of the late records it explains, where not all, and why they are late."""
-        share = "" if not self.left else "nearly all " if 10 * self.left <= self.late else "many "
-        return f"{share}because {self.why}"
-
-    def words(self, dropped: int | None, lag_ms: int) -> str:
-        """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
-        if not self.late:
-            return f"{self.why[:1].upper()}{self.why[1:]}. {self.way}"
-        count, what = self.late, f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
-        if dropped is not None:
-            count, what = dropped, f"came too late and {'was' if dropped == 1 else 'were'} dropped"
-        return f"{count:,} of {plural(self.records, 'record')} {what}, {self.because}. {self.way}".rstrip()
-
-
-class _Stream(NamedTuple):
-    """The usable records of one partition, in order of arrival."""
-
-    batch: RecordBatch
-    source: Source
-    rows: Rows  # of the batch
-    times: Longs
-    keys: Codes
-    late: Flags
-    lag_ms: int
-
-    @property
-    def sort(self) -> str:
-        """The advice to sort the rows."""
-        return SORT.format("" if self.source.offset is None else WITHOUT_OFFSET)
-
-    @property
-    def late_count(self) -> int:
-        return int(np.count_nonzero(self.late))
-
-    def late_within(self, group: npt.NDArray[np.integer], groups: int) -> int:
-        """How many records would be late if each group had a stream time of its own."""
-        return int(np.count_nonzero(_are_late(self.times, self.lag_ms, group, groups)))
-
-    def late_without(self, left_out: npt.NDArray[np.integer | np.bool_]) -> int:
-        """How many of the other records would be late without these."""
-        return int(np.count_nonzero(_are_late(np.delete(self.times, left_out), self.lag_ms)))
-
-
-def _are_late(times: Longs, lag_ms: int, group: npt.NDArray[np.integer] | None = None, groups: int = 1) -> Flags:
-    """True for each record that is behind the stream time of its group by more than `lag_ms`."""
-    newest = np.empty(len(times), np.int64)
-    of = np.zeros(len(times), np.int32) if group is None else group.astype(np.int32)
-    stream_times(of, times, np.empty(0, np.uint8), np.full(groups, -1), newest)
-    return times < newest - lag_ms
 
 
 def order_causes(
@@ -148,15 +76,15 @@ def _late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: boo
     if batch.chosen_from is not None or len(rows) <= MANY_LATE:
         return None  # the others are not all there
     partition, times = batch.partition[rows], batch.timestamp_ms[rows]
-    late = _are_late(times, lag_ms, partition, len(batch.partitions))
+    late = are_late(times, lag_ms, partition, len(batch.partitions))
     if np.count_nonzero(late) < max(MANY_LATE, MANY * len(rows) if is_many else 0):
         return None
     of = partition == np.bincount(partition[late]).argmax()
-    stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
-    causes = (_out_of_order, _ahead, _sent_again, _sources, _two_clocks, _in_no_order) if is_many else (_ahead,)
-    found = next((cause for look in causes if (cause := look(stream)) is not None), None)
+    stream = LateStream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
+    causes = (out_of_order, _ahead, _sent_again, _sources, _two_clocks, in_no_order, stretches)
+    found = next((cause for look in (causes if is_many else (_ahead,)) if (cause := look(stream)) is not None), None)
     rest = ~np.isin(rows, [] if found is None or found.to_leave_out is None else found.to_leave_out)
-    left = 0 if rest.all() else _are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum()
+    left = 0 if rest.all() else are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum()
     return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows), left=int(left))
 
 
@@ -171,7 +99,7 @@ def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     behind = np.flatnonzero(times < first_ms)
     if not len(behind) or batch.chosen_from is not None:
         return None
-    late = int(np.count_nonzero(_are_late(times, lag_ms, batch.partition[rows], len(batch.partitions))[behind]))
+    late = int(np.count_nonzero(are_late(times, lag_ms, batch.partition[rows], len(batch.partitions))[behind]))
     between_ms = first_ms - int(times[behind].max())
     if not late and (len(behind) < MANY_LATE or between_ms < SPREADS * int(np.ptp(times[behind]))):
         return None  # a history that begins slowly
@@ -183,7 +111,7 @@ def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     return Cause(why, way, to_leave_out=rows[behind], late=late, records=len(rows), is_behind=True)
 
 
-def _ahead(stream: _Stream) -> Cause | None:
+def _ahead(stream: LateStream) -> Cause | None:
     """Single records that lie far ahead of those around them, if without them fewer are late."""
     ahead = _far_ahead(stream)
     rest = np.delete(stream.times, ahead)
@@ -217,7 +145,7 @@ def _around(places: Rows, count: int) -> Rows:
     return np.clip(places[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1), 0, count - 1)
 
 
-def _far_ahead(stream: _Stream) -> Rows:
+def _far_ahead(stream: LateStream) -> Rows:
     """Places of the few records after which many are late, and that lie far ahead of those before and after them."""
     times, ahead = stream.times, np.empty(0, np.intp)
     kept: Rows = np.arange(len(times))
@@ -238,106 +166,10 @@ def _far_ahead(stream: _Stream) -> Rows:
     return np.empty(0, np.intp)  # too many to be single ones
 
 
-# ---- rows in another order
-
-
-def _out_of_order(stream: _Stream) -> Cause | None:
-    """Rows that stand newest first, key by key, history by history, or in no order, or whose texts have no year."""
-    if turns := next((each for each in stream.batch.remarks if YEAR_TURNS in each), None):
-        return Cause(YEAR_TURNS, turns)
-    way = stream.sort
-    steps, rise = np.diff(stream.times), trend(stream.times)
-    back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
-    ties = TIES if np.any(steps == 0) else ""
-    if (back > forward and rise < -0.5) or (back > 3 * forward and rise < 0.5):
-        why, way = "the newest row stands first", way + ties
-    elif back > 3 * forward and 10 * stream.late_count > len(stream.times):
-        why, way = "the newest row stands first in each of several stretches", way + ties
-    elif _stands_key_by_key(stream):
-        keys = np.count_nonzero(np.bincount(stream.keys))
-        by = shorten(", ".join(stream.source.keys))
-        why = f"the {keys:,} keys stand one after another, as in a table sorted by {by}"
-    elif blocks := _histories(stream):
-        first = blocks[0]
-        name, by = record_name(stream.batch, int(stream.rows[first])), about(-int(steps[first - 1]))
-        times = "once" if len(blocks) == 1 else f"{len(blocks):,} times"
-        why = f"histories stand one behind the other: the rows go back in time {times}, first by {by} at {name}"
-    elif abs(rise) < 0.2 and 2 * stream.late_count > len(stream.times):
-        why = "the rows stand in no order of time"
-    elif len(stream.times) >= FEWEST_IN_PARTS and (at := _shuffled_from(stream)) is not None:
-        why = f"a stretch of rows in no order of time begins at {record_name(stream.batch, int(stream.rows[at]))}"
-    else:
-        return None
-    return Cause(why, way, is_order=True)
-
-
-def _in_no_order(stream: _Stream) -> Cause | None:
-    """Rows of which most are late, and whose time hardly goes on: no delay does that."""
-    is_none = trend(stream.times, within=True) < 0.7 and 2 * stream.late_count > len(stream.times)
-    return Cause("the rows stand in no order of time", stream.sort, is_order=True) if is_none else None
-
-
-def _shuffled_from(stream: _Stream) -> int | None:
-    """Where a stretch of rows in no order begins, if other rows stand in order; None if there is no such stretch."""
-    some = np.linspace(0, len(stream.times) - 1, min(len(stream.times), SAMPLE)).astype(np.intp)
-    parts = np.array_split(some, PARTS)
-    steps = [np.diff(stream.times[part]) for part in parts]
-    is_back = [np.mean(each < -stream.lag_ms) > 0.25 for each in steps]
-    at = next((n for n in range(PARTS) if is_back[n] and abs(trend(stream.times[parts[n]])) < 0.2), None)
-    far = 0 if at is None else np.median(np.abs(steps[at])) / 4
-    if at is None or min(np.mean(each < -far) for each in steps) > 0.05:
-        return None
-    start = int(parts[max(at - 1, 0)][0])  # it may begin in the part before
-    score = np.where(np.abs(np.diff(stream.times[start : parts[at][-1] + 1], prepend=0)) > far, 1, -1)
-    return start + int(np.argmin(np.cumsum(score) - score))
-
-
-def _stands_key_by_key(stream: _Stream) -> bool:
-    """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
-    times, late, starts = stream.times, stream.late, np.flatnonzero(np.diff(stream.keys, prepend=-1))
-    keys, are_long = np.count_nonzero(np.bincount(stream.keys)), len(starts) * LONG_BLOCK <= len(times)
-    if not 2 <= keys <= len(times) / 2 or len(starts) > (3 if are_long else 1.1) * keys:  # a name may come again
-        return False
-    if 4 * stream.late_within(stream.keys, len(stream.batch.keys)) > stream.late_count:
-        return False
-    spans = np.maximum.reduceat(times, starts) - np.minimum.reduceat(times, starts)
-    of_key, behind = np.repeat(spans, np.diff(starts, append=len(times))), np.maximum.accumulate(times) - times
-    # short keys that come in order of time, of which some are late as a whole, are a stream
-    return trend(times[starts]) < 0.9 or bool(np.median(of_key[late]) >= np.median(behind[late]))
-
-
-def _histories(stream: _Stream) -> list[int]:
-    """Places where long histories of several keys begin anew, each in order by itself; none if they do not."""
-    steps, late = np.diff(stream.times, prepend=stream.times[0]), stream.late
-    starts = np.flatnonzero(late & (steps < -stream.lag_ms))
-    if 4 * len(starts) > stream.late_count:
-        return []
-    few = np.arange(5)  # the level falls: it is not one record that is ahead, or late
-    before = np.median(stream.times[np.maximum(starts[:, None] - 1 - few, 0)], axis=1)
-    after = np.median(stream.times[np.minimum(starts[:, None] + few, len(late) - 1)], axis=1)
-    starts = starts[before - stream.lag_ms > after]
-    if stream.late_count < LONG_BLOCK * len(starts):
-        return []
-    block = np.repeat(np.arange(len(starts) + 1), np.diff(starts, prepend=0, append=len(late)))
-    if 10 * stream.late_within(block, len(starts) + 1) > stream.late_count:
-        return []
-    of_block, times, keys = block[late], stream.times[late], stream.keys[late]
-    first = np.flatnonzero(np.diff(of_block, prepend=-1))
-    low, high, ordered = np.minimum.reduceat(times, first), np.maximum.reduceat(times, first), np.sort(stream.times)
-    span, size = high - low, np.diff(first, append=len(times))
-    is_alone = 10 * (np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low)) <= 11 * size  # as a year
-    several = np.maximum.reduceat(keys, first) != np.minimum.reduceat(keys, first)  # one key: it was offline
-    is_long = (span >= np.ptp(stream.times) / np.where(is_alone, 20, 4)) | (10 * stream.late_count >= 3 * len(late))
-    is_history = is_long & (several | (len(stream.batch.keys) == 1) | (2 * stream.late_count > len(late)))
-    if 2 * size[is_history].sum() < stream.late_count:
-        return []
-    return np.flatnonzero(late)[first][is_history].tolist()
-
-
 # ---- sources and clocks
 
 
-def _sent_again(stream: _Stream) -> Cause | None:
+def _sent_again(stream: LateStream) -> Cause | None:
     """Records that repeat one of the same key and time, nearly all of those that are late and hardly any other."""
     again = repeated(stream.keys, stream.times)
     if again[stream.late].mean() < max(SENT_AGAIN, 4 * again[~stream.late].mean()):
@@ -346,7 +178,7 @@ def _sent_again(stream: _Stream) -> Cause | None:
     return Cause(why, "Leave them out, as df.drop_duplicates() of pandas does.", to_leave_out=stream.rows[again])
 
 
-def _sources(stream: _Stream) -> Cause | None:
+def _sources(stream: LateStream) -> Cause | None:
     """One key whose clock is ahead of all others, or sources that lie apart and are mixed, each in order."""
     times, keys, late = stream.times, stream.keys, stream.late
     size, count = np.bincount(keys), len(times)
@@ -384,14 +216,14 @@ def _sources(stream: _Stream) -> Cause | None:
     return Cause(f"{why}{'lies' if number == 1 else 'lie'} some {by} behind the others", SOURCES)
 
 
-def _two_clocks(stream: _Stream) -> Cause | None:
+def _two_clocks(stream: LateStream) -> Cause | None:
     """Records that are all behind by much the same time, from the first to the last, with hardly any in between."""
     behind = np.maximum.accumulate(stream.times) - stream.times
     low, usual, high = np.percentile(behind[stream.late], (10, 50, 90))
     places = np.flatnonzero(stream.late)
     between = np.count_nonzero((behind > low / 3) & (behind < 0.9 * low))
     is_always = np.bincount(4 * places // len(behind), minlength=4).min() * FEWEST_BEHIND >= len(behind) / 4
-    of_one_source = np.count_nonzero(_are_late(stream.times[places], int(low) // 10))
+    of_one_source = np.count_nonzero(are_late(stream.times[places], int(low) // 10))
     most = 2.2 if 10 * of_one_source <= len(places) else 1.5  # in order by themselves, they are a source
     if high > most * low or 10 * between > len(places) or not is_always:
         return None

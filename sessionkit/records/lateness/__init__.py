@@ -1,0 +1,1 @@
+"""Why many records come too late: their order, their clocks, their sources."""
