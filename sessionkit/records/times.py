@@ -24,7 +24,7 @@ from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_statistics import FEW
-from sessionkit.records.time_text import formats_for, is_text_type, of_text, lacks_day
+from sessionkit.records.time_text import formats_for, is_text_type, lacks_day, of_text
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much

@@ -86,13 +86,6 @@ def _registered() -> Iterator[None]:
 
 GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("value", 0.9)}  # the others are given a column
 NOT_KAFKA = ("count_distinct", "earliest", "latest", "median", "quantile", "std")  # exports refuse them
-    "count_distinct",
-    "earliest",
-    "latest",
-    "median",
-    "quantile",
-    "std",
-)  # no other system has them with the same results
 
 
 def aggregation(name: str) -> Aggregation:

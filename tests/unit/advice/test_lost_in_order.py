@@ -326,7 +326,9 @@ def test_earlier_rows_behind_later_ones_are_told(order: str) -> None:
         minutes = moved[moved >= 0]
     else:
         minutes = np.concatenate([minutes[:6_000], minutes[4_500:6_000], minutes[5_100:]])
-    frame = pd.DataFrame({"user": rng.choice(list("abcdefgh"), len(minutes)), "at": 1_767_225_600_000 + minutes * 60_000})
+    frame = pd.DataFrame(
+        {"user": rng.choice(list("abcdefgh"), len(minutes)), "at": 1_767_225_600_000 + minutes * 60_000}
+    )
     plan = sk.group_by_key("user", timestamp="at", unit="ms")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count().run(frame)
     (said,) = [each for each in run.remarks() if "came too late" in each]

@@ -325,7 +325,7 @@ def test_a_valley_between_the_paces_of_two_keys_is_no_gap() -> None:
     found = sk.suggest_gap(PLAN, frame)
     assert found.gap_ms is None
     assert "A valley at 4 min 30 s parts keys of different pace, not visits" in str(found)
-    pauses = frame.assign(at=frame["at"] + ((frame["at"] - START) // (6 * HOUR)) * 5 * HOUR)  # and all of them rest at times
+    pauses = frame.assign(at=frame["at"] + ((frame["at"] - START) // (6 * HOUR)) * 5 * HOUR)
     found = sk.suggest_gap(PLAN, pauses)
     assert found.gap_ms is None or 10 * 60_000 < found.gap_ms < 5 * HOUR
 
