@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sessionkit.advice.replay import Replay, order_advice
-from sessionkit.advice.valleys import EMPTY_COUNT, Valley, curve, dents, empty_valleys, spread
+from sessionkit.advice.valleys import EMPTY_COUNT, Valley, curve, dents, empty_valleys
 from sessionkit.base.arrays import Codes, Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, about, enough_ms, show_duration
@@ -144,7 +144,7 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
     if len(pauses) >= FEWEST_PAUSES:
         tick, empty = int(np.gcd.reduce(pauses)), empty_valleys(pauses)
-        logs, found, height = curve(spread(pauses, tick))
+        logs, found, height = curve(pauses, tick)
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
         rare = [dent for dent in dents(logs, height) if dent.gap_ms >= RESOLUTIONS * tick]
         rare = [dent for dent in rare if not any(first <= dent.gap_ms <= last for first, last in stretches)]

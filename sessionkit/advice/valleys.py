@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Valley:
         return f"no pause is between {shorter} and {longer} long{few}"
 
 
-def spread(pauses: Longs, tick_ms: int) -> Floats:
+def _spread(pauses: Longs, tick_ms: int) -> Floats:
     """Pauses that are whole numbers of ticks, those of one length spread over the tick that they were rounded to.
 
     Else the logarithms of 1, 2 and 3 hours were peaks, and what lies between them valleys.
@@ -59,16 +60,18 @@ def spread(pauses: Longs, tick_ms: int) -> Floats:
     return pauses + np.where(counts[place] > 1, part, 0.0) * tick_ms
 
 
-def curve(pauses: Longs | Floats) -> tuple[Floats, Longs, Floats]:
+def curve(pauses: Longs, tick_ms: int) -> tuple[Floats, Longs, Floats]:
     """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell."""
     logs = decades(pauses)
     low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
     count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
-    found, _ = np.histogram(logs, bins=count, range=(low, low + count * STEP))
+    bins: dict[str, Any] = {"bins": count, "range": (low, low + count * STEP)}
+    found, _ = np.histogram(logs, **bins)
+    even, _ = np.histogram(decades(_spread(pauses, tick_ms)), **bins)
     reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
     # in whole numbers, which add up to the same on every machine
     bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
-    return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(found, bell, "same") / bell.sum()
+    return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(even, bell, "same") / bell.sum()
 
 
 def dents(logs: Floats, height: Floats) -> list[Valley]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sessionkit.advice import suggest as choosing
+from sessionkit.advice import valleys as choosing
 from sessionkit.advice.replay import Counts, Replay
 from tests.reliability import suggestions
 

@@ -343,5 +343,5 @@ def test_times_in_whole_hours_have_the_valley_that_they_have_in_minutes() -> Non
     frame = pd.DataFrame(rows, columns=["user", "hour"]).sort_values("hour")
     plain = sk.suggest_gap(PLAN, frame.assign(at=START + frame["hour"] * HOUR))
     finer = sk.suggest_gap(PLAN, frame.assign(at=START + frame["hour"] * HOUR + rng.integers(0, HOUR // 2, len(frame))))
-    assert plain.gap_ms == 8 * HOUR and plain.depth > 50
-    assert abs(finer.gap_ms / HOUR - 8) < 1
+    assert plain.gap_ms in (7 * HOUR, 8 * HOUR) and plain.depth > 50
+    assert 7 * HOUR < (finer.gap_ms or 0) < 9 * HOUR
