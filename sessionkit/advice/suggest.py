@@ -29,10 +29,7 @@ RESOLUTIONS = 4  # a valley of fewer ticks of the data's clock is not there
 CURVE_POINTS = 33
 MOSTLY_BEATS, BEATS = 0.9, 3  # of the pauses are alike, where a device reports; so many of them part its records
 DAILY = 0.5  # of the pauses of a day or more are within 3 h of whole days, where a quarter of them would be by chance
-OWN_PACE, FEWEST_OF_A_PACE = (
-    0.9,
-    20,
-)  # of the pauses of a key are longer than a gap, if it reports so seldom; of so many
+OWN_PACE, FEWEST_OF_A_PACE = 0.9, 20  # of the pauses of a key are longer than a gap, if it is slow; of so many
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
 

@@ -18,6 +18,7 @@ STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curv
 SURE = 4  # standard errors by which peaks rise above the valley between them: lower ones are chance
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
 FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
+FINE = 64  # ticks of the data's clock: in pauses as long the tick does not show
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 
 
@@ -52,12 +53,15 @@ def _spread(pauses: Longs, tick_ms: int) -> Floats:
 
     Else the logarithms of 1, 2 and 3 hours were peaks, and what lies between them valleys.
     """
-    _, place, counts = np.unique(pauses, return_inverse=True, return_counts=True)
+    even = pauses.astype(np.float64)
+    few = np.flatnonzero(pauses < FINE * tick_ms)
+    _, place, counts = np.unique(pauses[few], return_inverse=True, return_counts=True)
     begin = np.cumsum(counts) - counts
-    rank = np.empty(len(pauses), np.int64)
-    rank[np.argsort(place, kind="stable")] = np.arange(len(pauses)) - np.repeat(begin, counts)
+    rank = np.empty(len(few), np.int64)
+    rank[np.argsort(place, kind="stable")] = np.arange(len(few)) - np.repeat(begin, counts)
     part = (rank + 0.5) / counts[place] - 0.5
-    return pauses + np.where(counts[place] > 1, part, 0.0) * tick_ms
+    even[few] += np.where(counts[place] > 1, part, 0.0) * tick_ms
+    return even
 
 
 def curve(pauses: Longs, tick_ms: int) -> tuple[Floats, Longs, Floats]:

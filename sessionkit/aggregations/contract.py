@@ -177,7 +177,8 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     if not way and len(others) < len(texts):
         way = f'df[{name!r}] = pandas.to_numeric(df[{name!r}], errors="coerce") makes the others missing'
     if pa.types.is_time(values.type):
-        way = f"df[{name!r}] = pandas.to_timedelta(df[{name!r}].astype(str)).dt.total_seconds() makes seconds of it"
+        line = f"df[{name!r}] = pandas.to_timedelta(df[{name!r}].astype(str)).dt.total_seconds()"
+        way = f"{wants}: {line} makes seconds of it"
     got = f"{values.type}, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
 

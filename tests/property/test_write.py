@@ -51,7 +51,8 @@ def plan_of(kind: str, strategy: Any, key: str = "text", *, has_offset: bool = T
         *names, sep=sep, timestamp="at", unit="ms", on_bad_time="drop", partition="partition",
         offset="offset" if has_offset else None,
     )  # fmt: skip
-    results = {"n": sk.count(), "total": sk.sum("value"), "mean": sk.mean("value"), "all": sk.collect("value")}
+    results = {"n": sk.count(), "total": sk.sum("value"), "mean": sk.mean("value"), "all": sk.collect("value"),
+               "newest": sk.latest("value"), "different": sk.count_distinct("value")}  # fmt: skip
     return grouped.windowed_by(EACH_KIND[kind]).emit(strategy).aggregate(**results)
 
 
