@@ -54,7 +54,9 @@ def written(frame: pd.DataFrame, path: Path) -> str:
 
 @pytest.mark.parametrize("kind", WINDOWS)
 @pytest.mark.parametrize("places", [{}, {"partition": "partition", "offset": "offset"}, {"partitions": 4}])
-@pytest.mark.parametrize("most", [1_000, 64, 7])
+@pytest.mark.parametrize(
+    "most", [1_000, pytest.param(64, marks=pytest.mark.thorough), pytest.param(7, marks=pytest.mark.thorough)]
+)
 def test_records_are_those_that_are_picked_at_once(
     tmp_path: Path, kind: str, places: dict[str, Any], most: int
 ) -> None:
