@@ -314,8 +314,8 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
             return None
         way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(column, plain.name, unit)}"
         return dataclasses.replace(plain, why=way)
-    is_bad = bad is not None and np.count_nonzero(bad) > plain.missing
-    if is_bad and (mixed := way_of_mixed(texts_of(column), plain.name)):
+    texts = texts_of(column) if bad is not None and np.count_nonzero(bad) > plain.missing else []
+    if mixed := way_of_mixed(texts, plain.name):
         return dataclasses.replace(plain, why=f"times, written in several ways, which this line reads: {mixed}")
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
@@ -326,9 +326,9 @@ def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column |
         why = f"times, most before 1970, which Kafka refuses; this line moves all by {years} years: {line}"
         return dataclasses.replace(plain, why=why)
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
-        formats = formats_for(*(texts := texts_of(column))) if source.format is None else []
+        formats = formats_for(*texts) if texts and source.format is None else []
         found = _as_time(column, plain, dataclasses.replace(source, format=formats[0])) if formats else None
-        if len(formats) == 1 or source.format is not None or not (way := format_for(*texts)):
+        if len(formats) == 1 or source.format is not None or not texts or not (way := format_for(*texts)):
             return found
         why = f"times, if you name how they are written: {way}"
         return dataclasses.replace(found or plain, could_be="", why=why, format=None, no_time=None)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
-from sessionkit.aggregations.list_columns import distinct, without_nulls
+from sessionkit.aggregations.list_columns import distinct, lengths_of, without_nulls
 from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
@@ -187,7 +187,7 @@ class Lists:
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
         self._pool = pa.concat_arrays([of_type(flat, column.type), column])
         self._base = len(flat)
-        self._length = numpy_array(pc.list_value_length(loaded)).astype(np.int64)
+        self._length = lengths_of(loaded)
         self._into, self._behind = np.full(len(loaded), NOTHING, np.int64), np.zeros(len(loaded), np.int64)
         begin = np.cumsum(self._length) - self._length
         self._window = np.full(len(self._pool), NOTHING, np.int32)

@@ -101,7 +101,7 @@ def min(column: str) -> Aggregation:
         >>> plan.aggregate(cheapest=sk.min("amount")).run(monday).table()["cheapest"].tolist()
         [2.5, 4.0]
     """
-    return _one_of_the_values("min", column, builtins.min, _is_ordered, "a column of numbers or times")
+    return one_of_the_values("min", column, builtins.min, _is_ordered, "a column of numbers or times")
 
 
 @built_in
@@ -113,10 +113,10 @@ def max(column: str) -> Aggregation:
         >>> plan.aggregate(dearest=sk.max("amount")).run(monday).table()["dearest"].tolist()
         [3.0, 4.0]
     """
-    return _one_of_the_values("max", column, builtins.max, _is_ordered, "a column of numbers or times")
+    return one_of_the_values("max", column, builtins.max, _is_ordered, "a column of numbers or times")
 
 
-def _one_of_the_values(
+def one_of_the_values(
     name: LoopName, column: str, function: Callable[[Any, Any], Any], takes: Callable[[pa.DataType], bool], wants: str
 ) -> Aggregation:
     """An aggregation that keeps, of two values that are not null, the one that `function` returns."""
@@ -187,7 +187,7 @@ def first(column: str) -> Aggregation:
         >>> plan.aggregate(page=sk.first("page")).run(monday).table()["page"].tolist()
         ['home', 'cart']
     """
-    return _one_of_the_values("first", column, lambda older, newer: older, can_be_taken, "a column without unions")
+    return one_of_the_values("first", column, lambda older, newer: older, can_be_taken, "a column without unions")
 
 
 @built_in
@@ -199,7 +199,7 @@ def last(column: str) -> Aggregation:
         >>> plan.aggregate(page=sk.last("page")).run(monday).table()["page"].tolist()
         ['shop', 'cart']
     """
-    return _one_of_the_values("last", column, lambda older, newer: newer, can_be_taken, "a column without unions")
+    return one_of_the_values("last", column, lambda older, newer: newer, can_be_taken, "a column without unions")
 
 
 @built_in

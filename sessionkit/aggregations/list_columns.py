@@ -9,8 +9,14 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Floats, Longs, arrow_array, is_null, numpy_array
 
 
-def _lengths(lists: pa.ListArray) -> Longs:
+def lengths_of(lists: pa.ListArray) -> Longs:
+    """How many values each list has."""
     return numpy_array(pc.list_value_length(lists)).astype(np.int64)
+
+
+def _rows_of(lists: pa.ListArray) -> Longs:
+    """Of each value of all lists the number of its list."""
+    return np.repeat(np.arange(len(lists)), lengths_of(lists))
 
 
 def _lists(lengths: Longs, values: pa.Array) -> pa.ListArray:
@@ -24,7 +30,7 @@ def without_nulls(lists: pa.ListArray) -> pa.ListArray:
     if not values.null_count:
         return lists
     known = ~is_null(values)
-    rows = np.repeat(np.arange(len(lists)), _lengths(lists))[known]
+    rows = _rows_of(lists)[known]
     return _lists(np.bincount(rows, minlength=len(lists)), values.filter(arrow_array(known)))
 
 
@@ -35,18 +41,18 @@ def distinct(lists: pa.ListArray) -> pa.ListArray:
     if not len(coded):
         return lists
     many = len(coded.dictionary)
-    pairs = np.repeat(np.arange(len(lists)), _lengths(lists)) * many + numpy_array(coded.indices)
+    pairs = _rows_of(lists) * many + numpy_array(coded.indices)
     row, code = np.divmod(numpy_array(pc.unique(arrow_array(pairs))), many)
     return _lists(np.bincount(row, minlength=len(lists)), coded.dictionary.take(arrow_array(code)))
 
 
 def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
     """The q-quantile of each list of floats, between two values in proportion; NaN if one is, null of an empty list."""
-    count, values = _lengths(lists), numpy_array(lists.flatten())
+    count, values = lengths_of(lists), numpy_array(lists.flatten())
     if not len(values):
         return pa.nulls(len(lists), pa.float64())
     by_value = np.argsort(values, kind="stable")
-    rows = np.repeat(np.arange(len(lists)), count)
+    rows = _rows_of(lists)
     ordered = values[by_value[np.argsort(rows[by_value], kind="stable")]]
     place = q * np.maximum(count - 1, 0)
     low = place.astype(np.int64)
@@ -61,8 +67,8 @@ def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
 
 def deviations(lists: pa.ListArray) -> pa.Array:
     """The sample standard deviation of each list of floats; null of fewer than two values."""
-    count, values = _lengths(lists), numpy_array(lists.flatten())
-    rows = np.repeat(np.arange(len(lists)), count)
+    count, values = lengths_of(lists), numpy_array(lists.flatten())
+    rows = _rows_of(lists)
 
     def total(numbers: Floats) -> Floats:  # in order, as plain additions have it
         return np.bincount(rows, numbers, len(lists)).astype(np.float64)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from sessionkit.aggregations.contract import Aggregation, Part, built_in
+from sessionkit.aggregations.built_ins import one_of_the_values
+from sessionkit.aggregations.contract import Aggregation, built_in
 from sessionkit.base.calls import called_as
 from sessionkit.records.inputs.plain_columns import can_be_taken
 
@@ -42,24 +44,14 @@ def latest(column: str) -> Aggregation:
 
 
 def _by_time(name: Literal["earliest", "latest"], column: str) -> Aggregation:
-    def better(held: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
-        if held is None or new is None:
-            return new if held is None else held
+    def chosen(held: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         is_new = new["at_ms"] >= held["at_ms"] if name == "latest" else new["at_ms"] < held["at_ms"]
         return new if is_new else held
 
-    return Aggregation(
-        code=f"{name}({column!r})",
-        columns=(column,),
-        initializer=lambda: None,
-        aggregator=lambda key, value, aggregate: better(aggregate, value),
-        merger=lambda key, older, newer: better(older, newer),
+    return replace(
+        one_of_the_values(name, column, chosen, can_be_taken, "a column without unions"),
         result=lambda aggregate: None if aggregate is None else aggregate["value"],
-        built_in=name,
-        parts=(Part(name, name),),
         result_column=lambda parts: _values(parts[0]),
-        takes=can_be_taken,
-        wants="a column without unions",
         reads_time=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -297,8 +298,8 @@ def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
 
 def way_of_mixed(texts: list[str], name: str) -> str:
     """The line of pandas that reads texts which all are times, written in two ways or more; "" for all others."""
-    ways = [formats_for(text) for text in texts]
-    if len(texts) < 2 or not all(ways) or any("%y" in way[0] or "%b" in way[0] for way in ways):
+    ways = list(takewhile(bool, map(formats_for, texts)))  # most columns of text end at once
+    if len(texts) < 2 or len(ways) < len(texts) or any("%y" in way[0] or "%b" in way[0] for way in ways):
         return ""
     clocks = {way[0][8:] for way in ways}
     orders = {"d", "m"}.intersection(*({form[1] for form in way} for way in ways))

@@ -100,18 +100,16 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
         return []
     begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
-    is_week = step_ms % (7 * DAY) == 0
     each = f" every {show_duration(step_ms)}" if step_ms < windows.reach_ms else ""
-    whole, kafka = f"Windows of {show_duration(windows.reach_ms)} begin{each} at", "as in Kafka Streams: that is"
-    if is_week:  # 1970 began on a Thursday
-        whole = whole.removesuffix("at") + "on a Thursday at"
+    on = "" if step_ms % (7 * DAY) else " on a Thursday"  # as 1970 did
+    whole, kafka = f"Windows of {show_duration(windows.reach_ms)} begin{each}{on} at", "as in Kafka Streams: that is"
     if step_ms % DAY:
         past = f"{int(begins[3:])} min past the hour in {batch.timezone}."
         return [f"{whole} whole hours of UTC, {kafka} {past}"] if begins[3:] != "00" else []
     if begins == "00:00":
-        return [f"{whole} 00:00, as in Kafka Streams."] if is_week else []
-    days = "" if each else ' Times without a zone of their own have days of their own clock with timezone="UTC"; '
-    days += "docs/extending.md has windows of calendar days." if days else ""
+        return [f"{whole} 00:00, as in Kafka Streams."] if on else []
+    days = ' Times without a zone of their own have days of their own clock with timezone="UTC"; '
+    days = "" if each else f"{days}docs/extending.md has windows of calendar days."
     return [f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{days}"]
 
 
