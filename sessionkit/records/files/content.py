@@ -69,6 +69,14 @@ class Content:
         """The bytes from first to last, unpacked."""
         return pa.input_stream(self.open(), compression=self.compression)
 
+    def read_ahead(self) -> pa.NativeFile:
+        """`stream()` for a reader of CSV, which goes on reading in a thread of its own after it gave what was asked.
+
+        It closes with the last who holds it. Whoever closed it sooner would have that thread read from the next file
+        that is opened, as systems give the number of a closed file again, and the first block of that file were lost.
+        """
+        return self.stream()
+
     def seekable(self) -> Any:
         """The bytes for a reader that jumps: a path, or a file of Arrow."""
         if self.compression is not None:

@@ -229,7 +229,7 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
     how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     above = len(_said_first(content))
     options = csv.ReadOptions(block_size=block, autogenerate_column_names=not content.header, skip_rows=above)
-    with content.stream() as stream, csv.open_csv(stream, options, how) as opened:
+    with csv.open_csv(content.read_ahead(), options, how) as opened:
         names: list[str] = opened.schema.names
         return names if content.header else [f"c{place + 1}" for place in range(len(names))]
 
@@ -243,8 +243,7 @@ def _read(content: Content, columns: Sequence[str] | None, kinds: Kinds, separat
     def read(texts: Sequence[str] = (), **options: object) -> pa.Table:
         wanted = csv.ConvertOptions(column_types={**kinds, **dict.fromkeys(texts, pa.string())}, **options)
         how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-        with content.stream() as stream:
-            return csv.read_csv(stream, lines, how, wanted)
+        return csv.read_csv(content.read_ahead(), lines, how, wanted)
 
     table = read(include_columns=columns)
     texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
@@ -279,8 +278,7 @@ def csv_batches(
     )
 
     def batches(**options: object) -> Iterator[pa.RecordBatch]:
-        with content.stream() as stream:
-            yield from csv.open_csv(stream, lines, how, csv.ConvertOptions(column_types=kinds, **options))
+        yield from csv.open_csv(content.read_ahead(), lines, how, csv.ConvertOptions(column_types=kinds, **options))
 
     texts = [name for name in columns if pa.types.is_string(kinds[name])]
     quoted = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}

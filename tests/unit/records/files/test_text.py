@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
+from sessionkit.records.files.content import Content
 from sessionkit.records.files.tables import read_file
+from sessionkit.records.files.text import csv_batches, names_of
 from tests.kinds import group_in_ms
 
 API: Any = sk  # for arguments that a type checker would refuse
@@ -554,3 +557,39 @@ def test_one_line_with_a_mark_is_a_line_of_names(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("#user,at\nada,2026-03-02T09:00:00Z\n")
     assert "ada" in plan("#user").run(path).table().iloc[0].tolist()
+
+
+class SlowFile(io.BytesIO):
+    """A file that tells whether it was closed while somebody read from it."""
+
+    is_read = was_closed_meanwhile = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.is_read = True
+        time.sleep(0.05)
+        self.is_read = False
+        return super().read(size)
+
+    def close(self) -> None:
+        self.was_closed_meanwhile |= self.is_read
+        super().close()
+
+
+@pytest.mark.parametrize("how", ["names", "batches"])
+def test_a_file_is_not_closed_while_arrow_reads_ahead(how: str) -> None:
+    """The thread that reads ahead would read from the next file that is opened, whose first block then were missing."""
+    opened: list[SlowFile] = []
+    rows = b"user,at\n" + (b"k,1\n" * 600_000 + b'"' + b"k" * 2**21 + b'",2\n') * (20 if how == "batches" else 1)
+
+    def open_file() -> SlowFile:
+        opened.append(SlowFile(rows))
+        return opened[-1]
+
+    content = Content(name="clicks.csv", kind="CSV", open=open_file, separator=",")
+    if how == "names":
+        assert names_of(content) == ["user", "at"]
+    else:
+        kinds = {"user": pa.string(), "at": pa.int64()}
+        next(csv_batches(content, ["user", "at"], kinds, lambda _, columns: [*columns]))
+    assert opened
+    assert not any(file.was_closed_meanwhile for file in opened)
