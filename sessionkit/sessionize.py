@@ -13,9 +13,18 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
-from sessionkit.records.inputs.opened import open_whole
+from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
+from sessionkit.session_rules.cut import cut_by_rules
+from sessionkit.session_rules.rules import (
+    Event,
+    Gap,
+    SessionRules,
+    columns_of_gaps,
+    refuse_with_grace,
+    rules_of,
+)
 from sessionkit.views.assignment import assigned, beside, with_timestamps
 from sessionkit.views.words import unit_remarks
 from sessionkit.windows.session import SessionWindows
@@ -41,28 +50,36 @@ if TYPE_CHECKING:
         separator: str | None
         header: bool
         prefix: str
+        until: str | None
+        max_length: Duration | None
+        max_rows: int | None
+        new_when: str | Sequence[str]
+        starts_when: Event | None
+        ends_when: Event | None
+        new_at: str | None
 
     Columns = str | Sequence[str]
 
 NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap
+_RULES = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
 _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexistent", "format", "separator", "header")
 
 
 @overload
 def sessionize(
-    data: PandasData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+    data: PandasData, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pd.DataFrame: ...
 @overload
 def sessionize(
-    data: SparkFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+    data: SparkFrame, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> DataFrame: ...
 @overload
 def sessionize(
-    data: PolarsFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+    data: PolarsFrame, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pl.DataFrame: ...
 @overload
 def sessionize(
-    data: ArrowData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+    data: ArrowData, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pa.Table: ...
 
 
@@ -71,7 +88,7 @@ def sessionize(
     data: Any,
     by: str | Sequence[str],
     at: str,
-    gap: Duration,
+    gap: Gap,
     grace: Duration | None = None,
     *,
     timezone: str | dt.tzinfo | None = None,
@@ -85,6 +102,13 @@ def sessionize(
     separator: str | None = None,
     header: bool = True,
     prefix: str = "",
+    until: str | None = None,
+    max_length: Duration | None = None,
+    max_rows: int | None = None,
+    new_when: str | Sequence[str] = (),
+    starts_when: Event | None = None,
+    ends_when: Event | None = None,
+    new_at: str | None = None,
 ) -> pd.DataFrame | pl.DataFrame | pa.Table | DataFrame:
     """The rows of `data` with the session that each belongs to: the same rows, order, index and columns, and six more.
 
@@ -97,34 +121,54 @@ def sessionize(
         data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
         by: the column whose values have sessions of their own, such as a user; or a list of columns.
         at: the column of times.
-        gap: the longest pause within a session, such as "30 minutes".
+        gap: the longest pause within a session, such as "30 minutes"; of each key, `{"phone": "10m", None: "30m"}`; or
+            the name of a column with the pause that may follow each row, for certain as `("column", "pause")`.
         grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
             in which they stand, and one that comes later than gap and grace allow is late, as in `plan.run`.
         timezone, unit, on_bad_time, ambiguous, nonexistent, format, separator, header: as in `sk.group_by_key`.
         partition, offset: sessions do not cross partitions, and offsets are the order of arrival in one. A Spark
             DataFrame needs both with a grace; without, they only order rows of equal time, and ids have gaps.
-        prefix: stands before the names of the six columns, for data that has a column of such a name already.
+        prefix: stands before the names of the columns, for data that has a column of such a name already.
+        until: the column of times at which what began `at` a time ended; null for what took none. The pause counts
+            from the latest end so far, and `session_end` is the latest one.
+        max_length, max_rows: a session is cut before a row that is further from its start, or one more than so many.
+        new_when: columns of which another value than the last known one starts a session; a missing one does not.
+        starts_when, ends_when: a column and its value, or values, of rows that start a session, or are its last:
+            `("event", "login")`.
+        new_at: "midnight", or another time of day such as "06:00", at which a session ends in the zone of `timezone`,
+            else that of the column, else UTC.
+    These rules, which Kafka does not have, cut the sessions of the gap, without a grace, as rows follow by time, and of
+    equal time by `offset` or as they stand. They add `session_ended_by`: "gap", "length", "rows", "value:" and the
+    column, "start", "end", "midnight" (or the time of day); null for the last session of a key, if no row ended it.
+
     Raises:
-        InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `plan.run`, or a column has such a name.
+        InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `plan.run`, or a column has such a name, a row
+            ends before it begins, or has no gap.
+        NotBuilt: a rule beside a grace.
     Source:
         KIP-94, KIP-633; KStreamSessionWindowAggregate.
     Example:
         >>> sk.sessionize(monday, by="user", at="at", gap="30s")["session_id"].tolist()
         [0, 0, 1]
+        >>> sk.sessionize(monday, by="user", at="at", gap="30s", max_rows=1)["session_ended_by"].tolist()
+        ['rows', 'gap', nan]
     """
     given: dict[str, Any] = locals().copy()
     _check_names(by, at)
     keys, order = (by,) if isinstance(by, str) else tuple(by), None if grace is None else offset
     source = Source(keys=keys, timestamp=at, offset=order, **{name: given[name] for name in _OPTIONS})
     grace_ms = NEVER_LATE_MS if grace is None else duration_ms(grace, "grace")
-    plan = Plan(source, SessionWindows(inactivity_gap_ms=duration_ms(gap, "gap"), grace_ms=grace_ms))
+    rules = rules_of(gap, keys, **{name: given[name] for name in _RULES})
+    plan = Plan(source, SessionWindows(inactivity_gap_ms=rules.longest_gap_ms, grace_ms=grace_ms))
+    if grace is not None:
+        refuse_with_grace(rules)
     if not isinstance(given["prefix"], str) or not is_text(prefix):
         raise InvalidArgument(problem("prefix must be text", shorten(repr(prefix)), 'such as prefix="visit_"'))
     if is_spark_frame(data):
         from sessionkit.spark.sessionized import sessionized
 
-        return sessionized(plan, data, offset, in_order=grace is not None, prefix=prefix)
-    return _beside_rows(plan, data, prefix)
+        return sessionized(plan, data, offset, rules, in_order=grace is not None, prefix=prefix)
+    return _beside_rows(plan, data, prefix) if rules.is_the_gap else _cut(plan, data, rules, offset, prefix)
 
 
 def _check_names(by: Any, at: Any) -> None:
@@ -143,7 +187,23 @@ def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     late = run._late_remarks or unit_remarks(plan._complete_windows, batch)
     for remark in map(_of_rows, [*batch.remarks[len(opened.remarks) :], *late]):
         warnings.warn(remark, stacklevel=level_of_user())
-    added = with_timestamps(assigned(run.trace, plan._complete_windows), run.timezone)
+    return _with(opened, assigned(run.trace, plan._complete_windows), run.timezone, prefix)
+
+
+def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None, prefix: str) -> Any:
+    source = plan.source
+    with columns_of_gaps(rules):
+        opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
+    batch = batch_of(opened, source)
+    remarks = list(batch.remarks[len(opened.remarks) :])
+    added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
+    for remark in remarks:
+        warnings.warn(_of_rows(remark), stacklevel=level_of_user())
+    return _with(opened, added, batch.timezone, prefix)
+
+
+def _with(opened: Opened, added: pa.Table, timezone: str, prefix: str) -> Any:
+    added = with_timestamps(added, timezone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
 

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 ORDER = (
     "errors < base < records < trace | stores < windows < aggregations < suppression < engine < deployed | exports "
-    "< views < steps < run < plan < advice < audits < spark < sessionize < widgets < report < cli "
+    "< views < session_rules < steps < run < plan < advice < audits < spark < sessionize < widgets < report < cli "
     "< replay_source | __main__ | __init__"
 )
 PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name in names.split(" | ")}

@@ -16,6 +16,7 @@ from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
+from sessionkit.session_rules.rules import SessionRules, columns_of_gaps
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_options
 from sessionkit.spark.types import arrow_schema, column, readable_errors, shown_timestamp, spark_schema
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool, prefix: str = "") -> DataFrame:
+def sessionized(
+    plan: Plan, df: DataFrame, offset: str | None, rules: SessionRules, *, in_order: bool, prefix: str = ""
+) -> DataFrame:
     """The rows of `df` with the session of each beside them, in no order; at most a look at one row runs yet.
 
     The rows of a key go to one task, which holds them; where they arrive `in_order`, those of a source partition.
@@ -41,13 +44,19 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
         got = f"partition={source.partition!r}, offset={offset!r}"
         what = "with a grace, the order of arrival counts, and rows on Spark have none"
         raise InvalidArgument(problem(what, got, want))
+    if rules.goes_by_order and offset is None:
+        want = 'offset="a column that tells the order of rows of equal time"; any that differs, if none is equal'
+        what = "max_rows, new_when, starts_when and ends_when go by the order of rows, and rows on Spark have none"
+        raise InvalidArgument(problem(what, "no offset=", want))
     settle_worker_python(df.sparkSession)
-    wanted = [*source.columns(), *([offset] if offset else [])]
+    wanted = [*source.columns(), *([offset] if offset else []), *rules.columns()]
     check_options(source, dict(df.dtypes), wanted, takes_format=True)
-    check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
+    with columns_of_gaps(rules):
+        check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
     windows = plan._complete_windows
-    names = {inner: prefix + inner.removesuffix("_ms") for inner in assigned_names(windows)}
+    inners = [*assigned_names(windows), *(["session_ended_by"] if rules.cuts else [])]
+    names = {inner: prefix + inner.removesuffix("_ms") for inner in inners}
     if clash := [name for name in names.values() if name in df.columns]:
         raise taken(clash[0], "prefix=")
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
@@ -57,8 +66,9 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
     order = tuple(name for name in (source.partition, offset) if name)
-    task = partial(sessions_of_rows, plan, list(called), order)
-    added = spark_schema(pa.schema([(inner, pa.bool_() if inner == "late" else pa.int64()) for inner in names]))
+    task = partial(sessions_of_rows, plan, list(called), order, rules, zone)
+    kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}
+    added = spark_schema(pa.schema([(inner, kinds.get(inner, pa.int64())) for inner in names]))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]
     for inner, name in names.items():

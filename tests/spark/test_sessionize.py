@@ -8,6 +8,8 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
 from sessionkit.spark import readable_errors
+from tests.frames_with_rules import ADDED, ZONES, rules_drawn
+from tests.frames_with_rules import drawn as drawn_with_rules
 from tests.frames_with_sessions import COLUMNS, GAP_MS, GRACE_MS, drawn, in_one_form
 
 pytestmark = pytest.mark.spark
@@ -40,6 +42,36 @@ def test_it_is_the_local_one(spark: Any, grace: str | None) -> None:
     one_to_one = pd.DataFrame({"spark": found["session_id"], "local": local["session_id"]}).dropna().drop_duplicates()
     assert one_to_one["spark"].is_unique and one_to_one["local"].is_unique
     pd.testing.assert_frame_equal(in_one_form(found).drop(columns="session_id"), local.drop(columns="session_id"))
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_rules_are_the_local_ones(spark: Any, number: int) -> None:
+    rows = drawn_with_rules(600)
+    rows = rows[rows["zone"] == ZONES[number]].reset_index(drop=True)
+    rules = rules_drawn(number) | [{"new_at": "midnight"}, {"new_when": ["place"], "max_rows": 3}][number % 2]
+    options: dict[str, Any] = {"by": "key", "at": "at", "timezone": ZONES[number]}
+    options |= {"partition": "frame", "offset": "offset"} | rules
+    result = sk.sessionize(spark.createDataFrame(rows.sample(frac=1, random_state=1)), **options)
+    found = result.toPandas().sort_values(["frame", "offset"], ignore_index=True)
+    local = sk.sessionize(rows, **options)
+    assert list(found.columns) == list(local.columns)
+    pairs = pd.DataFrame({"spark": found["session_id"], "local": local["session_id"]}).drop_duplicates().dropna()
+    assert pairs["spark"].is_unique and pairs["local"].is_unique
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    for name in ADDED:
+        there, here = found[name].astype(object), local[name].astype(object)
+        if name in ("session_start", "session_end"):
+            there, here = found[name].dt.tz_localize(zone).dt.tz_convert("UTC"), local[name].dt.tz_convert("UTC")
+        assert there.where(there.notna(), None).tolist() == here.where(here.notna(), None).tolist(), name
+
+
+def test_rules_that_go_by_order_need_one_on_spark(spark: Any) -> None:
+    df = spark.createDataFrame([("ada", 1, 0)], "user string, at long, n int")
+    with pytest.raises(InvalidArgument, match="go by the order of rows, and rows on Spark have none; got no offset="):
+        sk.sessionize(df, "user", "at", "30s", unit="s", max_rows=3)
+    assert sk.sessionize(df, "user", "at", "30s", unit="s", max_length="1h").collect()[0]["session_ended_by"] is None
+    with pytest.raises(InvalidArgument, match="gap is no length and no column; got 'pause'"):
+        sk.sessionize(df, "user", "at", "pause", unit="s")
 
 
 def test_what_it_needs_is_said(spark: Any) -> None:

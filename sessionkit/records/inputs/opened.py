@@ -228,19 +228,20 @@ def collected(data: Any, wanted: list[str] | None) -> Any:
         return (data if wanted is None else data.select(chosen)).collect(engine="streaming")
 
 
-def open_whole(data: Any, source: Source) -> Opened:
-    """All columns of `data` as the original, and those that the source names as the table; of a frame only these."""
+def open_whole(data: Any, source: Source, more: Sequence[str] = ()) -> Opened:
+    """All columns of `data` as the original, and as the table those that the source names, and `more`."""
     from sessionkit.records.files.tables import check_named
 
+    wanted = list(dict.fromkeys([*source.columns(), *more]))
     is_of_library = library_of(data) in ("pandas", "polars") and hasattr(data, "__arrow_c_stream__")
     if is_of_library or isinstance(data, pa.Table):
-        return open_table(data, source.columns(), source)
+        return open_table(data, wanted, source)
     read = open_table(data, None, source)
     whole = read.original
     whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
     if is_path(data):
-        check_named(data, read.table, source.columns())
-    opened = open_table(whole, source.columns(), source)
+        check_named(data, read.table, wanted)
+    opened = open_table(whole, wanted, source)
     return dataclasses.replace(opened, remarks=read.remarks)
 
 

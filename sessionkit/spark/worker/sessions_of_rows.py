@@ -11,6 +11,8 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of
 from sessionkit.records.inputs.opened import open_table
 from sessionkit.records.row_names import rows_by_place
+from sessionkit.session_rules.cut import cut_by_rules
+from sessionkit.session_rules.rules import SessionRules
 from sessionkit.steps.partition_run import BATCH_RECORDS
 from sessionkit.views.assignment import assigned
 
@@ -18,11 +20,16 @@ IDS_OF_A_TASK = 2**40
 
 
 def sessions_of_rows(
-    plan: Plan, names: list[str], order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    plan: Plan,
+    names: list[str],
+    order: tuple[str, ...],
+    rules: SessionRules,
+    zone: str,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Rows, called `names` in the plan and in errors, with six columns behind their own.
+    """Rows, called `names` in the plan and in errors, with the columns of `sessionize` behind their own.
 
-    `order` are the columns by which rows are put in order first.
+    `order` are the columns by which rows are put in order first; `zone` is that in which days begin.
     """
     from pyspark import TaskContext
 
@@ -36,9 +43,16 @@ def sessions_of_rows(
         rows = rows.sort_by([(name, "ascending") for name in order])
     source, windows = plan.source, plan._complete_windows
     with rows_by_place(rows, source, order[-1] if order else None):
-        batch = batch_of(open_table(rows, source.columns(), source), source)
-    run = plan._run_batch(batch)
-    added = assigned(run.trace, windows)
+        opened = open_table(rows, list(dict.fromkeys([*source.columns(), *rules.columns()])), source)
+        batch = batch_of(opened, source)
+        if rules.is_the_gap:
+            added = assigned(plan._run_batch(batch).trace, windows)
+        else:
+            added = cut_by_rules(opened, batch, rules, source, zone=zone)
+    if rules.cuts:
+        added = added.set_column(
+            len(added.column_names) - 1, "session_ended_by", added["session_ended_by"].cast(pa.string())
+        )
     added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])

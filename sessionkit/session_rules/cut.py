@@ -1,0 +1,272 @@
+"""The sessions of rows that are all there, by rules: what `sessionize` puts beside each row."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, order_by, read_only, texts
+from sessionkit.base.durations import DAY, MAX_DURATION_MS, check_reach, duration_ms
+from sessionkit.base.moments import clock_changes
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.inputs.opened import Opened
+from sessionkit.records.inputs.plain_columns import plain_table
+from sessionkit.records.keys import place_among
+from sessionkit.records.row_names import row_name, rows_moved
+from sessionkit.records.source import Source
+from sessionkit.records.time_text import is_text_type
+from sessionkit.records.times import to_milliseconds
+from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
+from sessionkit.session_rules.rules import Event, SessionRules
+from sessionkit.trace.loops import are_few_places, order_by_place
+from sessionkit.views.loops import tell_rows
+
+_NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
+
+
+def cut_by_rules(
+    opened: Opened,
+    batch: RecordBatch,
+    rules: SessionRules,
+    source: Source,
+    *,
+    zone: str,
+    offset: str | None = None,
+    remarks: list[str] | None = None,
+) -> pa.Table:
+    """The columns of `views.assignment.assigned`, and with a rule what ended each session.
+
+    Args:
+        opened: with the columns of the rules; `offset` is the one by which rows of equal time are ordered.
+        zone: in which days begin.
+        remarks: gets a sentence on each rule that no row meets, which may be written otherwise.
+    """
+    table = plain_table(opened.table)
+    slot, names = _slots(batch)
+    time_ms = batch.timestamp_ms
+    until_ms = _untils(table, rules, source, time_ms, slot)
+    gap_ms = _gaps(table, batch, rules, slot)
+    if len(time_ms):
+        latest = int((until_ms if len(until_ms) else time_ms).max())
+        check_reach(latest, int(gap_ms.max(initial=0)), "gap")
+    rows = Rows(
+        order=read_only(_order(table, slot, len(names), time_ms, offset)),
+        slot=read_only(slot),
+        time_ms=read_only(time_ms),
+        until_ms=read_only(until_ms),
+        gap_ms=read_only(gap_ms),
+        values=read_only(_values(opened, table, rules.new_when, len(batch))),
+        starts=read_only(_happens(table, rules.starts_when, "starts_when")),
+        ends=read_only(_happens(table, rules.ends_when, "ends_when")),
+        day_starts_ms=read_only(_day_starts(rules, time_ms[slot >= 0], zone)),
+    )
+    if remarks is not None:
+        remarks += _without_rows(rules, table, rows, batch.keys)
+    return _cut(rows, batch, names, rules)
+
+
+def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> pa.Table:
+    count, slots = len(rows.time_ms), len(names)
+    state = Slots(
+        session=np.full(slots, -1, np.int32),
+        reach_ms=np.empty(slots, np.int64),
+        next_day_ms=np.empty(slots, np.int64),
+        has_ended=np.zeros(slots, np.bool_),
+        known=np.empty((len(rules.new_when), slots), np.int32),
+    )
+    sessions = Sessions(
+        slot=np.empty(count, np.int64),
+        start_ms=np.empty(count, np.int64),
+        end_ms=np.empty(count, np.int64),
+        rows=np.empty(count, np.int64),
+        ended_by=np.empty(count, np.int32),
+    )
+    found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
+    size = cut_sessions(rows, state, sessions, rules.max_length_ms, rules.max_rows, found, position)
+    place, keys = names[sessions.slot[:size]], max(1, len(batch.keys))
+    number = np.empty(size, np.int64)
+    number[order_by(batch.key_ranks[place % keys], sessions.start_ms[:size], place // keys)] = np.arange(size)
+    told = [np.empty(count, np.int64) for _ in range(4)]
+    tell_rows(found, number, sessions.start_ms, sessions.end_ms, sessions.rows, *told)
+    none = found < 0
+    mask = none if none.any() else None
+    added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*told, position], strict=True)}
+    added["late"] = arrow_array(np.zeros(count, np.bool_))
+    if rules.cuts:
+        ended = sessions.ended_by[found] if size else found
+        ended = arrow_array(ended.astype(np.int8), none | (ended < 0))
+        added["session_ended_by"] = pa.DictionaryArray.from_arrays(ended, texts(rules.reasons()))
+    return pa.table(added)
+
+
+_NAMES = ["session_id", "session_start_ms", "session_end_ms", "session_rows", "position_in_session"]
+
+
+def _slots(batch: RecordBatch) -> tuple[Longs, Longs]:
+    """(slot of each row, what each slot stands for): a key in a partition, -1 for a row that is in no session."""
+    keys = max(1, len(batch.keys))
+    slot = batch.key.astype(np.int64)
+    if len(batch.partitions) > 1:
+        slot += keys * batch.partition.astype(np.int64)
+    if batch.rejected is not None:
+        slot[batch.rejected > 0] = -1
+    places = keys * max(1, len(batch.partitions))
+    if are_few_places(places, len(slot)):
+        return slot, np.arange(places)
+    names, slot = np.unique(slot, return_inverse=True)
+    return (slot - 1, names[1:]) if names[0] < 0 else (slot, names)
+
+
+def _order(table: pa.Table, slot: Longs, slots: int, time_ms: Longs, offset: str | None) -> Longs:
+    """The rows by slot, then by time, then by offset, else as they stand; none where they stand so in each slot."""
+    rows = np.flatnonzero(slot >= 0)
+    if offset is not None:
+        if table[offset].null_count:
+            got = f"a missing one in {row_name(int(np.flatnonzero(is_null(table[offset]))[0]))}"
+            raise InvalidData(problem(f"column {offset!r} lacks offsets", got, "a number in each row"))
+        by_offset = numpy_array(pc.sort_indices(table, sort_keys=[(offset, "ascending")])).astype(np.int64)
+        rows = by_offset[slot[by_offset] >= 0]
+    elif are_in_order(slot, time_ms, np.full(slots, np.iinfo(np.int64).min)):
+        return _NO_LONGS
+    return rows[order_by_place(slot[rows], slots, time_ms[rows])]
+
+
+def _untils(table: pa.Table, rules: SessionRules, source: Source, time_ms: Longs, slot: Longs) -> Longs:
+    if rules.until is None:
+        return _NO_LONGS
+    column = table[rules.until]
+    given = np.flatnonzero(~is_null(column))
+    clock = dataclasses.replace(source, timestamp=rules.until)
+    until_ms = time_ms.copy()
+    with rows_moved(given):
+        until_ms[given] = to_milliseconds(column.take(arrow_array(given)), clock)[0]
+    before = np.flatnonzero((until_ms < time_ms) & (slot >= 0))
+    if len(before):
+        got = f"{len(before):,}, the first in {row_name(int(before[0]))}"
+        want = "an end that is not before the beginning, or a missing one for an event of one moment"
+        raise InvalidData(problem(f"column {rules.until!r} has ends before column {source.timestamp!r}", got, want))
+    return until_ms
+
+
+def _gaps(table: pa.Table, batch: RecordBatch, rules: SessionRules, slot: Longs) -> Longs:
+    """The gap of all rows, or of each."""
+    if rules.gap_column is not None:
+        return _lengths(table[rules.gap_column], rules.gap_column, slot)
+    if not rules.gap_of_key:
+        return np.array([rules.gap_ms])
+    of_key, named = dict(rules.gap_of_key), np.full(max(1, len(batch.keys)), -1, np.int64)
+    named[:] = of_key.pop(None, -1)
+    for key, gap_ms in of_key.items():
+        code = place_among(batch.keys, key)
+        if code >= 0:
+            named[code] = gap_ms
+    gap_ms = named[batch.key]
+    without = np.flatnonzero((gap_ms < 0) & (slot >= 0))
+    if len(without):
+        row = int(without[0])
+        want = "a gap for each key, or None: a length for all others"
+        got = f"{shorten(repr(batch.key_at(row)))} in {row_name(row)}"
+        raise InvalidData(problem("gap={…} lacks a key of the data", got, want))
+    return gap_ms if len(gap_ms) > 1 else np.maximum(gap_ms, 0)
+
+
+def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
+    """The lengths in a column of durations or texts, in milliseconds."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_duration(kind):
+        wide = numpy_array(column.cast(pa.duration("ms"), safe=False).cast(pa.int64()), absent=-1)
+        exact = column.cast(pa.duration("ns"), safe=False).cast(pa.int64())
+        fine = np.flatnonzero(numpy_array(exact) % 1_000_000) if column.type.unit in ("us", "ns") else _NO_LONGS
+        if len(fine):
+            want = f"whole milliseconds: df[{name!r}].dt.round('ms')"
+            raise InvalidData(
+                problem(f"column {name!r} has gaps finer than a millisecond", row_name(int(fine[0])), want)
+            )
+        gaps = wide
+    elif is_text_type(kind) or pa.types.is_null(kind):
+        codes, lengths = _coded(column, name)
+        each = [-1 if text is None else duration_ms(text, f"gap in column {name!r}") for text in lengths]
+        gaps = np.array([*each, -1], np.int64)[codes]
+    else:
+        want = (
+            f"a column of durations, df[{name!r}] = pandas.to_timedelta(df[{name!r}], unit='s'), or of texts as '10m'"
+        )
+        raise UnsupportedData(problem(f"column {name!r} must hold lengths of time", column.type, want))
+    bad = np.flatnonzero((gaps < 0) & (slot >= 0))
+    if len(bad):
+        got = f"{len(bad):,}, the first in {row_name(int(bad[0]))}"
+        raise InvalidData(
+            problem(f"column {name!r} has gaps that are missing or negative", got, "a length in each row")
+        )
+    return np.clip(gaps, 0, MAX_DURATION_MS)
+
+
+def _values(opened: Opened, table: pa.Table, names: tuple[str, ...], count: int) -> Codes:
+    """A number for each value of these columns, the same for the same value; -1 for a missing one."""
+    found = np.empty((len(names), count), np.int32)
+    for place, name in enumerate(names):
+        column = table[name]
+        if name in opened.objects:
+            raise UnsupportedData(
+                problem(f"column {name!r} holds objects", "new_when", "a column of values of one type")
+            )
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), None, column)
+        found[place] = _coded(column, name)[0]
+    return found
+
+
+def _coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, list[Any]]:
+    """(code of each row, values): -1 for a missing value, which is among the values of no code."""
+    if pa.types.is_null(column.type) or not len(column):
+        return np.full(len(column), -1, np.int32), []
+    what, want = f"column {name!r} cannot be compared", "a column of text, numbers, times or truths"
+    with errors_as(UnsupportedData, what, want, pa.ArrowException):
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        coded = coded.combine_chunks()
+    return numpy_array(coded.indices.cast(pa.int32()), absent=-1), coded.dictionary.to_pylist()
+
+
+def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:
+    """Whether each row is such an event."""
+    if event is None:
+        return _NO_FLAGS
+    name, values = event
+    column = table[name]
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), np.bool_)
+    wanted = attempted(pa.array, list(values), kind, but=(pa.ArrowException, TypeError, ValueError, OverflowError))
+    if wanted is None:
+        want = f"{rule}=({name!r}, a value of this column)"
+        raise InvalidArgument(problem(f"column {name!r} of {kind} has no such value", shorten(repr(values)), want))
+    return numpy_array(pc.is_in(column, value_set=wanted))
+
+
+def _without_rows(rules: SessionRules, table: pa.Table, rows: Rows, keys: pa.Array) -> list[str]:
+    """A sentence for each event that no row is, and on gaps of keys that none has: they may be written otherwise."""
+    unknown = [key for key, _ in rules.gap_of_key if key is not None and place_among(keys, key) < 0]
+    remarks = [f"gap={{…}} names keys that no row has: {shorten(', '.join(map(repr, unknown)))}."] if unknown else []
+    events = (("starts_when", rules.starts_when, rows.starts), ("ends_when", rules.ends_when, rows.ends))
+    for rule, event, happens in events:
+        if event is not None and len(happens) and not happens.any():
+            name, values = event
+            have = [each for each in pc.unique(table[name]).slice(0, 5).to_pylist() if each is not None]
+            wanted = " or ".join(repr(value) for value in values)
+            what = f"{rule} applies to no row: none has {shorten(wanted)} in column {name!r}"
+            remarks.append(f"{what}, whose first values are {shorten(', '.join(map(repr, have)))}.")
+    return remarks
+
+
+def _day_starts(rules: SessionRules, times_ms: Longs, zone: str) -> Longs:
+    """When days begin in the zone, from one that is not after all times to one that is behind them."""
+    if rules.new_at_ms is None or not len(times_ms):
+        return _NO_LONGS
+    low, high = int(times_ms.min()), int(times_ms.max())
+    days = np.arange(low // DAY - 2, high // DAY + 4)
+    return clock_changes(zone, high + 7 * DAY).first_at(days * DAY + rules.new_at_ms)

@@ -1,0 +1,142 @@
+"""The compiled loop that cuts sessions by rules."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sessionkit.base.arrays import Codes, Flags, Longs
+from sessionkit.base.compiled import compiled_loop, inlined
+
+GOES_ON, GAP, LENGTH, ROWS, START, END, DAY, VALUE = -1, 0, 1, 2, 3, 4, 5, 6  # VALUE + n is the n-th column of values
+
+
+class Rows(NamedTuple):
+    """What the loop reads of each row. An array of a rule that is not given is empty."""
+
+    order: Longs  # the rows as they are read; empty: as they stand
+    slot: Longs  # whose sessions a row is among: of a key in a partition; -1 for none
+    time_ms: Longs
+    until_ms: Longs
+    gap_ms: Longs  # one, or one a row
+    values: Codes  # (columns, rows) of new_when, -1 for a missing one
+    starts: Flags
+    ends: Flags
+    day_starts_ms: Longs  # not of each row: when days begin
+
+
+class Slots(NamedTuple):
+    """What is known of each slot so far: its last session, and what that waits for."""
+
+    session: Codes
+    reach_ms: Longs
+    next_day_ms: Longs
+    has_ended: Flags
+    known: Codes  # (columns, slots): the last known value of each column
+
+
+class Sessions(NamedTuple):
+    """What the loop finds; numbered as they are opened."""
+
+    slot: Longs
+    start_ms: Longs
+    end_ms: Longs
+    rows: Longs
+    ended_by: Codes
+
+
+@compiled_loop
+def are_in_order(slot, time_ms, newest_ms):  # type: ignore[no-untyped-def]
+    """Whether the times of each slot rise or stay. `newest_ms` is scratch, a small number for each slot."""
+    for i in range(slot.shape[0]):
+        s = slot[i]
+        if s >= 0:
+            if time_ms[i] < newest_ms[s]:
+                return False
+            newest_ms[s] = time_ms[i]
+    return True
+
+
+@inlined
+def _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows):  # type: ignore[no-untyped-def]
+    time_ms = rows.time_ms[i]
+    if time_ms > slots.reach_ms[s]:
+        return GAP
+    if time_ms - sessions.start_ms[w] > max_length_ms:
+        return LENGTH
+    if sessions.rows[w] >= max_rows:
+        return ROWS
+    for v in range(rows.values.shape[0]):
+        if rows.values[v, i] >= 0 and slots.known[v, s] >= 0 and rows.values[v, i] != slots.known[v, s]:
+            return VALUE + v
+    if rows.starts.shape[0] and rows.starts[i]:
+        return START
+    if slots.has_ended[s]:
+        return END
+    if rows.day_starts_ms.shape[0] and time_ms >= slots.next_day_ms[s]:
+        return DAY
+    return GOES_ON
+
+
+@compiled_loop
+def cut_sessions(rows, slots, sessions, max_length_ms, max_rows, found, position):  # type: ignore[no-untyped-def]
+    """Fills `sessions`, and for each row the session that it is in (-1: none) and its place there; returns how many.
+
+    `slots.session` and `found` hold -1, `position` 0, `slots.has_ended` False.
+    """
+    n = 0
+    is_sorted = rows.order.shape[0] == 0
+    for step in range(rows.time_ms.shape[0] if is_sorted else rows.order.shape[0]):
+        i = step if is_sorted else rows.order[step]
+        s = rows.slot[i]
+        if s < 0:
+            continue
+        time_ms = rows.time_ms[i]
+        until_ms = rows.until_ms[i] if rows.until_ms.shape[0] else time_ms
+        reach_ms = until_ms + rows.gap_ms[i if rows.gap_ms.shape[0] > 1 else 0]
+        w = np.int64(slots.session[s])
+        cause = GAP
+        if w >= 0:
+            cause = _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows)
+        if cause != GOES_ON:
+            if w >= 0:
+                sessions.ended_by[w] = cause
+            w = np.int64(n)
+            n += 1
+            slots.session[s] = w
+            sessions.slot[w] = s
+            sessions.start_ms[w] = time_ms
+            sessions.end_ms[w] = until_ms
+            sessions.rows[w] = 0
+            sessions.ended_by[w] = -1
+            for v in range(rows.values.shape[0]):
+                slots.known[v, s] = -1
+            if rows.day_starts_ms.shape[0]:
+                slots.next_day_ms[s] = _next_after(rows.day_starts_ms, time_ms)
+        if cause == GAP or reach_ms > slots.reach_ms[s]:  # a part of a session reaches as far as the session does
+            slots.reach_ms[s] = reach_ms
+        sessions.end_ms[w] = max(sessions.end_ms[w], until_ms)
+        sessions.rows[w] += 1
+        for v in range(rows.values.shape[0]):
+            if rows.values[v, i] >= 0:
+                slots.known[v, s] = rows.values[v, i]
+        slots.has_ended[s] = rows.ends.shape[0] > 0 and rows.ends[i]
+        if slots.has_ended[s]:
+            sessions.ended_by[w] = END  # until a later row says that it was the gap, or another rule
+        found[i] = w
+        position[i] = sessions.rows[w]
+    return n
+
+
+@inlined
+def _next_after(rising, time_ms):  # type: ignore[no-untyped-def]
+    """The first of the rising numbers that is greater; the last one is."""
+    low, high = 0, rising.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] > time_ms:
+            high = middle
+        else:
+            low = middle + 1
+    return rising[low]

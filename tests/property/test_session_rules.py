@@ -1,0 +1,56 @@
+"""Rules of sessions are what plain Python says, on random frames of each kind."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from tests.frames_with_rules import ADDED, drawn, in_plain_python, rules_drawn
+from tests.interpreted import fewer
+
+FRAMES = fewer(5_000)
+pytestmark = pytest.mark.filterwarnings("ignore:starts_when applies|ends_when applies|gap=:UserWarning")
+
+
+def check(found: pd.DataFrame, truth: pd.DataFrame, rules: dict[str, Any]) -> None:
+    ids = [None if pd.isna(each) else int(each) for each in found["session_id"]]
+    assert ids == [None if pd.isna(each) else each for each in truth["session"]]
+    for name in ADDED:
+        if name in found:
+            given = found[name].astype(object)
+            assert given.where(given.notna(), None).tolist() == truth[name].where(truth[name].notna(), None).tolist()
+    cuts = {*rules} - {"gap", "until"}
+    assert ("session_ended_by" in found) == bool(cuts)
+
+
+@pytest.mark.thorough
+def test_rules_are_what_plain_python_says() -> None:
+    """Each frame alone, by turns as pandas, polars and pyarrow; rows in any order of time."""
+    rows = drawn(FRAMES)
+    ends = np.searchsorted(rows["frame"], np.arange(FRAMES + 1))
+    for number, (lo, hi) in enumerate(pairwise(ends.tolist())):
+        given, rules = rows.iloc[lo:hi], rules_drawn(number)
+        kind = (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas)[number % 3]
+        zone = given["zone"].iloc[0] if len(given) else "UTC"
+        result = sk.sessionize(kind(given), "key", "at", timezone=zone, offset="offset", **rules)
+        found = result if number % 3 == 0 else result.to_pandas()
+        for name in ("session_start", "session_end"):
+            found[name] = found[name].dt.tz_convert("UTC")
+        check(found, in_plain_python(given, rules), rules)
+
+
+def test_order_decides_only_among_equal_times() -> None:
+    rows = drawn(60)
+    rows = rows[~rows.duplicated(["frame", "key", "at"], keep=False)]
+    for number in range(60):
+        own, rules = rows[rows["frame"] == number], rules_drawn(number)
+        one, other = (
+            sk.sessionize(frame, "key", "at", timezone="UTC", **rules).sort_index()
+            for frame in (own, own.sample(frac=1, random_state=number))
+        )
+        pd.testing.assert_frame_equal(one, other)
