@@ -14,7 +14,7 @@ from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
 from sessionkit.cli.saying import TYPED, say, steps, with_options
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, attempted, problem, shorten
 
 Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
@@ -122,6 +122,16 @@ OutFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A file that ends in .csv or .parquet. Default: print CSV.")
 ]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Stands before the names of the columns that are added.")]
+Until = Annotated[str | None, of.column(help="The column of times at which what began at --at ended.")]
+MaxLength = Annotated[str | None, of.length(help="A session ends before a row further from its start, such as 12h.")]
+MaxRows = Annotated[int | None, typer.Option(metavar="NUMBER", help="A session has at most so many rows.")]
+NewWhen = Annotated[list[str] | None, of.column(help="Another value in this column starts a session.")]
+_EVENT = "COLUMN=VALUE"
+StartsWhen = Annotated[list[str] | None, typer.Option(metavar=_EVENT, help="Such a row starts a session.")]
+EndsWhen = Annotated[list[str] | None, typer.Option(metavar=_EVENT, help="Such a row is the last of a session.")]
+NewAt = Annotated[
+    str | None, typer.Option(metavar="TIME", help="A session ends at this time of day: midnight, or such as 06:00.")
+]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace the file named by --out.")]
 
 
@@ -130,6 +140,13 @@ def sessionize(
     reading: of.Reading,
     gap: of.Gap,
     grace: Grace = None,
+    until: Until = None,
+    max_length: MaxLength = None,
+    max_rows: MaxRows = None,
+    new_when: NewWhen = None,
+    starts_when: StartsWhen = None,
+    ends_when: EndsWhen = None,
+    new_at: NewAt = None,
     prefix: Prefix = "",
     out: OutFile = None,
     overwrite: Replace = False,
@@ -139,6 +156,8 @@ def sessionize(
     \b
     Example:
       sessionkit sessionize clicks.csv --by user --at at --gap 30m
+      sessionkit sessionize clicks.csv --by user --at at --gap 30m \\
+        --max-length 12h --new-at midnight
     """
     from sessionkit.records.files.tables import check_named, read_file
     from sessionkit.report.written import as_arrow, check_free, write_csv, write_new_file, write_table
@@ -149,14 +168,17 @@ def sessionize(
     with steps(3) as step:
         step("reading the rows")
         by, at = list(reading.keys), reading.timestamp
-        passing = _only_passing(reading) if out is None or out.suffix.lower() == ".csv" else []
+        passing = _only_passing(reading, until) if out is None or out.suffix.lower() == ".csv" else []
         table, remarks = read_file(reading.file, None, [*by, *passing], timezone=reading.timezone, **reading.text)
         check_named(reading.file, table, [*by, at])
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            options = reading.options | {"timezone": zone, "prefix": prefix}
+            options = reading.options | {"timezone": zone, "prefix": prefix, "until": until, "max_length": max_length}
+            options |= {"max_rows": max_rows, "new_when": new_when or [], "new_at": new_at}
+            options["starts_when"] = _event(starts_when, "--starts-when", table)
+            options["ends_when"] = _event(ends_when, "--ends-when", table)
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
         step("writing the rows")
         if out is not None:
@@ -167,11 +189,30 @@ def sessionize(
         write_csv(found, sys.stdout.buffer)
 
 
-def _only_passing(reading: of.Reading) -> list[str]:
+def _event(given: list[str] | None, option: str, table: Any) -> tuple[str, list[Any]] | None:
+    """The column and its values that were given as COLUMN=VALUE, once or more."""
+    if not given:
+        return None
+    parts = [each.partition("=") for each in given]
+    names = {name for name, _, _ in parts}
+    if len(names) > 1 or not all(is_there for _, is_there, _ in parts):
+        want = f"{option} event=login, and again for another value of this column"
+        raise InvalidArgument(problem(f"{option} takes a column and a value", shorten(", ".join(given)), want))
+    name, values = names.pop(), [value for _, _, value in parts]
+    if name not in table.column_names:
+        return name, values
+    import pyarrow as pa
+
+    kind = table.schema.field(name).type
+    typed = attempted(lambda: pa.array(values).cast(kind).to_pylist(), but=pa.ArrowException)
+    return name, typed or values
+
+
+def _only_passing(reading: of.Reading, until: str | None) -> list[str]:
     """The columns of a CSV file that nothing is computed from: read like keys, they are written as they were."""
     from sessionkit.records.files.found import find
     from sessionkit.records.files.text import names_of
 
-    used = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *reading.column_types]
+    used = [*reading.keys, reading.timestamp, until, reading.partition, reading.offset, *reading.column_types]
     content = dataclasses.replace(find(reading.file).contents[0], **of.text_form(reading.separator, reading.no_header))
     return [name for name in names_of(content) if name not in used] if content.kind == "CSV" else []

@@ -28,6 +28,8 @@ _AS_OPTIONS = (
     (re.compile(r"^format must"), "--time-format must"),
     (re.compile(r"^separator must"), "--separator must"),
     (re.compile(r'prefix="(\w+)"'), r"--prefix \1"),
+    (re.compile(r"\b(max|new|starts|ends)_(length|rows|when|at)="), r"--\1-\2 "),
+    (re.compile(r"\b(max|new|starts|ends)_(length|rows|when|at)\b"), r"--\1-\2"),
     (re.compile(r'timezone="([\w/+-]+)"'), r"--timezone \1"),
     (re.compile(r'unit="s", "ms", "us" or "ns"'), "--unit s, ms, us or ns"),
     (re.compile(r'\bunit="(\w+)"'), r"--unit \1"),
