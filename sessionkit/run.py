@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sessionkit.views.lineage.lineage import Lineage
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
     from sessionkit.views.partition_times import PartitionTimes
+    from sessionkit.views.stable_ids import Ids
 
 
 @answers_calls("run")
@@ -259,20 +260,22 @@ class Run(Generic[Frame]):
         return tables.frame_of(tables.losses(self.trace, most), self._outcome.batch)
 
     @overload
-    def assign(self, data: PandasData) -> pd.DataFrame: ...
+    def assign(self, data: PandasData, *, ids: Ids = ...) -> pd.DataFrame: ...
     @overload
-    def assign(self, data: PolarsFrame) -> pl.DataFrame: ...
+    def assign(self, data: PolarsFrame, *, ids: Ids = ...) -> pl.DataFrame: ...
     @overload
-    def assign(self, data: ArrowData) -> pa.Table: ...
+    def assign(self, data: ArrowData, *, ids: Ids = ...) -> pa.Table: ...
 
     @called_as("run.assign(data)")
-    def assign(self, data: Any) -> pd.DataFrame | pl.DataFrame | pa.Table:
+    def assign(self, data: Any, *, ids: Ids = "number") -> pd.DataFrame | pl.DataFrame | pa.Table:
         """The rows of `data`, which the run was made of, with the session or tumbling window that each is in.
 
         The columns of `sk.sessionize` come behind its own; those of tumbling windows have "window" in their names. All
         but `late` are null where a record counts in no window. Over a store, the records of earlier runs count as well:
         they are among the rows of a window, and the positions of this run's records follow theirs.
 
+        Args:
+            ids: as in `sk.sessionize`.
         Raises:
             InvalidArgument: these are not its rows, they have such a column already, or the windows overlap.
         Example:
@@ -281,7 +284,7 @@ class Run(Generic[Frame]):
         """
         from sessionkit.views.assignment import assign
 
-        return assign(data, self.trace, self._windows, self.plan.source, self._outcome.earlier_rows)
+        return assign(data, self.trace, self._windows, self.plan.source, self._outcome.earlier_rows, ids)
 
     def merges(self) -> Frame:
         """Which records joined two sessions: a row for each merge, in order of arrival.

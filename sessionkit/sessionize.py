@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.text import ONE_KEY, is_text
+from sessionkit.base.text import ONE_KEY, is_text, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
@@ -26,6 +26,7 @@ from sessionkit.session_rules.rules import (
     rules_of,
 )
 from sessionkit.views.assignment import assigned, beside, with_timestamps
+from sessionkit.views.stable_ids import IDS, Ids, with_ids
 from sessionkit.views.words import unit_remarks
 from sessionkit.windows.session import SessionWindows
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         separator: str | None
         header: bool
         prefix: str
+        ids: Ids
         until: str | None
         max_length: Duration | None
         max_rows: int | None
@@ -102,6 +104,7 @@ def sessionize(
     separator: str | None = None,
     header: bool = True,
     prefix: str = "",
+    ids: Ids = "number",
     until: str | None = None,
     max_length: Duration | None = None,
     max_rows: int | None = None,
@@ -129,6 +132,8 @@ def sessionize(
         partition, offset: sessions do not cross partitions, and offsets are the order of arrival in one. A Spark
             DataFrame needs both with a grace; without, they only order rows of equal time, and ids have gaps.
         prefix: stands before the names of the columns, for data that has a column of such a name already.
+        ids: "number" counts sessions; "key" is text of the key and the start, which stays when rows are added behind,
+            and is the same on Spark and in `run.assign`; "hash" an int64 of that text.
         until: the column of times at which what began `at` a time ended; null for what took none. The pause counts
             from the latest end so far, and `session_end` is the latest one.
         max_length, max_rows: a session is cut before a row that is further from its start, or one more than so many.
@@ -164,11 +169,14 @@ def sessionize(
         refuse_with_grace(rules)
     if not isinstance(given["prefix"], str) or not is_text(prefix):
         raise InvalidArgument(problem("prefix must be text", shorten(repr(prefix)), 'such as prefix="visit_"'))
+    one_of("ids", ids, IDS)
     if is_spark_frame(data):
         from sessionkit.spark.sessionized import sessionized
 
-        return sessionized(plan, data, offset, rules, in_order=grace is not None, prefix=prefix)
-    return _beside_rows(plan, data, prefix) if rules.is_the_gap else _cut(plan, data, rules, offset, prefix)
+        return sessionized(plan, data, offset, rules, in_order=grace is not None, prefix=prefix, ids=ids)
+    opened, added, zone = _in_plan(plan, data) if rules.is_the_gap else _cut(plan, data, rules, offset)
+    added = with_timestamps(with_ids(added, opened.table, source.own_columns(), ids), zone)
+    return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
 
 def _check_names(by: Any, at: Any) -> None:
@@ -180,17 +188,17 @@ def _check_names(by: Any, at: Any) -> None:
         raise InvalidArgument(problem("at must be the name of a column", shorten(repr(at)), want))
 
 
-def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
+def _in_plan(plan: Plan, data: Any) -> tuple[Opened, pa.Table, str]:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
     run = plan._run_batch(batch)
     late = run._late_remarks or unit_remarks(plan._complete_windows, batch)
     for remark in map(_of_rows, [*batch.remarks[len(opened.remarks) :], *late]):
         warnings.warn(remark, stacklevel=level_of_user())
-    return _with(opened, assigned(run.trace, plan._complete_windows), run.timezone, prefix)
+    return opened, assigned(run.trace, plan._complete_windows), run.timezone
 
 
-def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None, prefix: str) -> Any:
+def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tuple[Opened, pa.Table, str]:
     source = plan.source
     with columns_of_gaps(rules):
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
@@ -199,12 +207,7 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None, prefix:
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
     for remark in remarks:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
-    return _with(opened, added, batch.timezone, prefix)
-
-
-def _with(opened: Opened, added: pa.Table, timezone: str, prefix: str) -> Any:
-    added = with_timestamps(added, timezone)
-    return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
+    return opened, added, batch.timezone
 
 
 def _of_rows(remark: str) -> str:

@@ -14,7 +14,7 @@ from sessionkit.advice.suggest import gap_of, pauses_of
 from sessionkit.advice.valleys import rounded
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import DROPPED, LATE, PARTLY_LATE
-from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.durations import Duration, duration_ms, of_two_names
 from sessionkit.base.text import key_name, plural
 from sessionkit.engine.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
@@ -116,6 +116,7 @@ def kinds(
     time_difference: Duration | None = None,
     inactivity_gap: Duration | None = None,
     grace: Duration | None = None,
+    gap: Duration | None = None,
     **source: Any,
 ) -> Kinds[Any]:
     """The records of one key under tumbling, hopping, sliding and session windows, on one axis.
@@ -127,7 +128,7 @@ def kinds(
         keys: the values that are shown, without it the one with the most records. The others still move stream time.
         size, advance: of tumbling and hopping windows. Without them the gap, and a quarter of the size.
         time_difference: of sliding windows; without it the size.
-        inactivity_gap: of sessions. Without it that of `sk.suggest_gap`, or three times the usual pause.
+        inactivity_gap: of sessions, or `gap`. Without it that of `sk.suggest_gap`, or three times the usual pause.
         grace: of all four; without it the gap.
         source: more arguments of `sk.group_by_key`, such as `timezone="UTC"`.
     Raises:
@@ -148,7 +149,7 @@ def kinds(
         raise UnknownRecord(problem("there is no key to show", "no records with a key and a time", "some records"))
     windows = _windows(
         batch, ", ".join(names), size=size, advance=advance, time_difference=time_difference,
-        inactivity_gap=inactivity_gap, grace=grace,
+        inactivity_gap=of_two_names(inactivity_gap, gap), grace=grace,
     )  # fmt: skip
     plans = {name: grouped.windowed_by(each).count() for name, each in windows.items()}
     runs = {name: plan._run_batch(chosen_records(batch, codes, plan._complete_windows)) for name, plan in plans.items()}

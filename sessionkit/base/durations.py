@@ -110,6 +110,14 @@ def length_ms(value: Duration | None, value_ms: int | None, name: str) -> int:
     return _in_bounds(int(given), None, f"{name}_ms", f"{name}_ms=0")
 
 
+def of_two_names(inactivity_gap: Duration | None, gap: Duration | None) -> Duration | None:
+    """The gap, which was given under Kafka's name or the short one."""
+    if inactivity_gap is not None and gap is not None:
+        got = f"inactivity_gap={_shown(inactivity_gap)} and gap={_shown(gap)}"
+        raise InvalidArgument(problem("inactivity_gap and gap are two names of one length", got, "leave one out"))
+    return inactivity_gap if gap is None else gap
+
+
 def as_duration(ms: int) -> Duration:
     """`ms` for a parameter that takes a duration, exactly."""
     return np.timedelta64(ms, "ms")

@@ -190,6 +190,10 @@ class Source:
         """How results show the key, whose columns are of these types, and times, by clocks in this zone."""
         return ResultForm(tuple(zip(self.keys, types, strict=True)), self.sep, timezone)
 
+    def own_columns(self) -> list[str]:
+        """The columns whose values have windows of their own: those of the key, and the partition."""
+        return [*self.keys, *([self.partition] if self.partition else [])]
+
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""
         named = [*self.keys, self.timestamp, self.partition, self.offset, self.arrival, self.label]

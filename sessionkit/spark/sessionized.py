@@ -23,13 +23,21 @@ from sessionkit.spark.types import arrow_schema, column, readable_errors, shown_
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.views.assignment import assigned_names, taken
+from sessionkit.views.stable_ids import Ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def sessionized(
-    plan: Plan, df: DataFrame, offset: str | None, rules: SessionRules, *, in_order: bool, prefix: str = ""
+    plan: Plan,
+    df: DataFrame,
+    offset: str | None,
+    rules: SessionRules,
+    *,
+    in_order: bool,
+    prefix: str = "",
+    ids: Ids = "number",
 ) -> DataFrame:
     """The rows of `df` with the session of each beside them, in no order; at most a look at one row runs yet.
 
@@ -66,8 +74,9 @@ def sessionized(
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
     order = tuple(name for name in (source.partition, offset) if name)
-    task = partial(sessions_of_rows, plan, list(called), order, rules, zone)
+    task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids)
     kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}
+    kinds |= {"session_id": pa.string()} if ids == "key" else {}
     added = spark_schema(pa.schema([(inner, kinds.get(inner, pa.int64())) for inner in names]))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]

@@ -11,7 +11,7 @@ from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import timestamps
-from sessionkit.base.text import plural
+from sessionkit.base.text import one_of, plural
 from sessionkit.engine.outcome import UNKNOWN
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import arrival_order
@@ -23,6 +23,7 @@ from sessionkit.records.times import to_milliseconds
 from sessionkit.trace.loops import order_by_place
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import count_rows, order_rows, tell_rows
+from sessionkit.views.stable_ids import IDS, Ids, with_ids
 from sessionkit.windows.contract import WindowKind, do_overlap
 
 _NONE_LOADED: Longs = np.empty(0, np.int64)
@@ -34,8 +35,9 @@ def assigned_names(windows: WindowKind) -> list[str]:
     return [f"{noun}_id", f"{noun}_start_ms", f"{noun}_end_ms", f"{noun}_rows", f"position_in_{noun}", "late"]
 
 
-def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Longs) -> Any:
+def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Longs, ids: Ids) -> Any:
     """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
+    one_of("ids", ids, IDS)
     trace.check_all_keys("assign")
     opened = open_whole(data, source)
     table = plain_table(opened.table)
@@ -47,9 +49,11 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier
         got = plural(len(times), "row")
         want = f"the data that plan.run was given ({plural(trace.record_count, 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
-    added = with_timestamps(assigned(trace, windows, earlier_rows), trace.batch.timezone)
+    added = assigned(trace, windows, earlier_rows)
     added = added if is_record.all() else added.filter(pa.array(is_record))
-    return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
+    added = added if order is None else added.take(pa.array(np.argsort(order)))
+    added = with_ids(added, opened.table, source.own_columns(), ids)
+    return beside(opened, with_timestamps(added, trace.batch.timezone))
 
 
 def assigned(trace: Trace, windows: WindowKind, earlier_rows: Longs = _NONE_LOADED) -> pa.Table:

@@ -17,6 +17,7 @@ from sessionkit.base.durations import (
     Duration,
     duration_code,
     length_ms,
+    of_two_names,
     retention_ms,
     show_duration,
 )
@@ -42,7 +43,7 @@ class SessionWindows(metaclass=AnswersNames):
     A session closes once stream time has passed its end by more than `inactivity_gap + grace`.
 
     Args:
-        inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
+        inactivity_gap: two records this far apart are in one session, 1 ms further they are not; `gap` is the same.
         grace: how long after that a late record still counts; 0 is allowed, leaving it out is not (KIP-633).
         inactivity_gap_ms, grace_ms: the same as numbers, in whole milliseconds.
     Raises:
@@ -74,10 +75,11 @@ class SessionWindows(metaclass=AnswersNames):
         *,
         inactivity_gap: Duration | None = None,
         grace: Duration | None = None,
+        gap: Duration | None = None,
         inactivity_gap_ms: int | None = None,
         grace_ms: int | None = None,
     ) -> None:
-        gap_ms = length_ms(inactivity_gap, inactivity_gap_ms, "inactivity_gap")
+        gap_ms = length_ms(of_two_names(inactivity_gap, gap), inactivity_gap_ms, "inactivity_gap")
         object.__setattr__(self, "inactivity_gap_ms", gap_ms)
         object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
         if self.close_lag_ms > MAX_DURATION_MS:
@@ -91,6 +93,7 @@ class SessionWindows(metaclass=AnswersNames):
         *,
         inactivity_gap: Duration | None = None,
         retention: Duration | None = None,
+        gap: Duration | None = None,
         inactivity_gap_ms: int | None = None,
         retention_ms: int | None = None,
     ) -> SessionWindows:
@@ -101,7 +104,7 @@ class SessionWindows(metaclass=AnswersNames):
         that update, too, and then could not store it.)
 
         Args:
-            inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
+            inactivity_gap: two records this far apart are in one session, 1 ms further they are not; or `gap`.
             retention: how long a session can be found, in stream time; at least `inactivity_gap`.
             inactivity_gap_ms, retention_ms: the same as numbers, in whole milliseconds.
         Raises:
@@ -112,7 +115,7 @@ class SessionWindows(metaclass=AnswersNames):
             >>> SessionWindows.until(inactivity_gap="30s", retention="1d")
             SessionWindows.until(inactivity_gap="30s", retention="1d")
         """
-        gap_ms = length_ms(inactivity_gap, inactivity_gap_ms, "inactivity_gap")
+        gap_ms = length_ms(of_two_names(inactivity_gap, gap), inactivity_gap_ms, "inactivity_gap")
         until_ms = length_ms(retention, retention_ms, "retention")
         reach_ms = (SEGMENT_COUNT - 1) * Segments.of_ms(until_ms).interval_ms  # half an odd one is rounded down
         if min(until_ms, reach_ms) < gap_ms:

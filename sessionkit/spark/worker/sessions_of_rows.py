@@ -15,6 +15,7 @@ from sessionkit.session_rules.cut import cut_by_rules
 from sessionkit.session_rules.rules import SessionRules
 from sessionkit.steps.partition_run import BATCH_RECORDS
 from sessionkit.views.assignment import assigned
+from sessionkit.views.stable_ids import Ids, with_ids
 
 IDS_OF_A_TASK = 2**40
 
@@ -25,6 +26,7 @@ def sessions_of_rows(
     order: tuple[str, ...],
     rules: SessionRules,
     zone: str,
+    ids: Ids,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Rows, called `names` in the plan and in errors, with the columns of `sessionize` behind their own.
@@ -53,7 +55,10 @@ def sessions_of_rows(
         added = added.set_column(
             len(added.column_names) - 1, "session_ended_by", added["session_ended_by"].cast(pa.string())
         )
-    added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
+    if ids == "number":
+        added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
+    else:
+        added = with_ids(added, opened.table, source.own_columns(), ids)
     for name in added.column_names:
         rows = rows.append_column(name, added[name])
     rows = rows.rename_columns([*pieces[0].schema.names, *added.column_names])

@@ -1,0 +1,79 @@
+"""Ids of sessions and windows that stay when rows are added behind: made of the key and the start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.arrays import Longs, arrow_array, is_null, numpy_array
+from sessionkit.records.inputs.plain_columns import plain_column
+
+Ids = Literal["number", "key", "hash"]
+IDS: tuple[Ids, ...] = ("number", "key", "hash")
+
+
+def with_ids(added: pa.Table, rows: pa.Table, names: Sequence[str], ids: Ids) -> pa.Table:
+    """The columns of `assigned`, which count sessions from 0, with ids of the key and the start instead.
+
+    An id is JSON of the values in the columns `names` (of the key, and the partition where the plan has one) and of the
+    start in UTC: `["ada","2026-03-01T23:50:00.000Z"]`. The second of several that begin at once, as rules may cut them,
+    ends in `#2`. The hash is the first eight bytes of its SHA-256, as a signed integer whose greatest byte comes first.
+    """
+    if ids == "number":
+        return added
+    number, none = numpy_array(added[0], absent=0), is_null(added[0])
+    own, kind = np.flatnonzero(~none), pa.string() if ids == "key" else pa.int64()
+    if not len(own):
+        return added.set_column(0, added.field(0).name, pa.nulls(len(added), kind))
+    some_row = np.zeros(int(number.max()) + 1, np.int64)
+    some_row[number[own]] = own
+    at = arrow_array(some_row)
+    start_ms = added[1].take(at)
+    start = pc.strftime(start_ms.cast(pa.timestamp("ms")), format='"%Y-%m-%dT%H:%M:%SZ"]')
+    parts = [_json(plain_column(rows[name]).take(at)) for name in names]
+    texts = pc.binary_join_element_wise(*[part for part, _ in parts], start, ",")
+    texts = pc.binary_join_element_wise("[", texts, "").to_pylist()
+    for place, nth in _among_equals(numpy_array(start_ms), *(codes for _, codes in parts)):
+        texts[place] += f"#{nth}"
+    found = pa.array(texts if ids == "key" else map(_hash, texts), kind)
+    return added.set_column(0, added.field(0).name, found.take(arrow_array(number, none if none.any() else None)))
+
+
+def _json(column: pa.ChunkedArray) -> tuple[pa.Array, Longs]:
+    """(JSON of each value, its code)."""
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    coded = column.dictionary_encode().combine_chunks()
+    words = [json.dumps(_plain(value), ensure_ascii=False) for value in coded.dictionary.to_pylist()]
+    codes = numpy_array(coded.indices).astype(np.int64)
+    return pa.array(words, pa.string()).take(arrow_array(codes)), codes
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it; a whole number is one whatever held it, and what JSON lacks is text."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _among_equals(*columns: Longs) -> list[tuple[int, int]]:
+    """(place, nth) of each place that holds the same as those before it; equal ones stand together."""
+    same = np.ones(max(0, len(columns[0]) - 1), np.bool_)
+    for column in columns:
+        same &= column[1:] == column[:-1]
+    found: list[tuple[int, int]] = []
+    for place in (np.flatnonzero(same) + 1).tolist():
+        nth = found[-1][1] + 1 if found and found[-1][0] == place - 1 else 2
+        found.append((place, nth))
+    return found
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big", signed=True)

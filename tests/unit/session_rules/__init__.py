@@ -1,0 +1,1 @@
+"""Tests of sessionkit/session_rules."""

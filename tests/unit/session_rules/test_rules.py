@@ -1,0 +1,156 @@
+"""Rules of sessions: what each does on a few rows, and what is refused. All of them: tests/property."""
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, NotBuilt, UnsupportedData
+
+
+def frame(minutes: list[int], **columns: Any) -> pd.DataFrame:
+    at = pd.Timestamp("2026-03-01 23:50", tz="UTC") + pd.to_timedelta(minutes, unit="min")
+    return pd.DataFrame({"user": "ada", "at": at, **columns})
+
+
+def cut(rows: pd.DataFrame, gap: Any = "30m", **rules: Any) -> tuple[list[Any], list[Any]]:
+    """(session of each row, what ended it)."""
+    found = sk.sessionize(rows, "user", "at", gap, **rules)
+    ended = found["session_ended_by"].astype(object)
+    return found["session_id"].tolist(), ended.where(ended.notna(), None).tolist()
+
+
+def test_a_session_is_at_most_so_long() -> None:
+    """A row exactly so far from the start belongs to it, as with the gap."""
+    assert cut(frame([0, 12, 13, 25, 26]), max_length="12m") == (
+        [0, 0, 1, 1, 2],
+        ["length", "length", "length", "length", None],
+    )
+
+
+def test_a_session_has_at_most_so_many_rows() -> None:
+    assert cut(frame([0, 1, 2, 60]), max_rows=2) == ([0, 0, 1, 2], ["rows", "rows", "gap", None])
+
+
+def test_another_value_starts_a_session_and_a_missing_one_goes_on() -> None:
+    rows = frame([0, 1, 2, 3, 4], campaign=[None, "spring", None, "spring", "summer"])
+    assert cut(rows, new_when="campaign") == ([0, 0, 0, 0, 1], ["value:campaign"] * 4 + [None])
+    floats = frame([0, 1, 2], level=[1.0, float("nan"), 2.0])
+    assert cut(floats, new_when=["level"])[0] == [0, 0, 1]
+    arrow = pa.table({"user": ["ada"] * 3, "at": pa.array(floats["at"]), "level": pa.array([1.0, float("nan"), 2.0])})
+    found = sk.sessionize(arrow, "user", "at", "30m", new_when="level")
+    assert found["session_id"].to_pylist() == [0, 0, 1]
+
+
+def test_events_start_and_end_sessions() -> None:
+    rows = frame([0, 1, 2, 3, 4], event=["login", "view", "logout", "view", "login"])
+    assert cut(rows, starts_when=("event", "login")) == ([0, 0, 0, 0, 1], ["start"] * 4 + [None])
+    assert cut(rows, ends_when=("event", "logout")) == ([0, 0, 0, 1, 1], ["end"] * 3 + [None] * 2)
+    assert cut(rows, ends_when=("event", ["logout", "login"])) == ([0, 1, 1, 2, 2], ["end"] * 5)
+
+
+def test_a_day_of_the_zone_starts_a_session() -> None:
+    assert cut(frame([0, 9, 10, 11]), new_at="midnight") == ([0, 0, 1, 1], ["midnight"] * 2 + [None] * 2)
+    assert cut(frame([0, 4, 5, 11]), new_at="00:55", timezone="Europe/Berlin")[1] == ["00:55"] * 2 + [None] * 2
+
+
+def test_the_first_rule_that_applies_is_told() -> None:
+    rows = frame([0, 11, 50], event=["logout", "login", "login"], campaign=["a", "b", "c"])
+    rules = {"starts_when": ("event", "login"), "ends_when": ("event", "logout"), "new_at": "midnight"}
+    assert cut(rows, **rules)[1] == ["start", "gap", None]
+    assert cut(rows, **rules, new_when="campaign")[1] == ["value:campaign", "gap", None]
+    assert cut(rows, **rules, new_when="campaign", max_rows=1, max_length="5m")[1] == ["length", "gap", None]
+
+
+def test_the_pause_counts_from_the_latest_end() -> None:
+    rows = frame([0, 20, 50, 61])
+    rows["to"] = [rows["at"][0] + pd.Timedelta("40m"), rows["at"][1], pd.NaT, rows["at"][3] + pd.Timedelta("1m")]
+    found = sk.sessionize(rows, "user", "at", "10m", until="to")
+    assert found["session_id"].tolist() == [0, 0, 0, 1]
+    assert found["session_end"][0] == rows["at"][2] and found["session_end"][3] == rows["to"][3]
+    assert "session_ended_by" not in found
+
+
+def test_a_part_reaches_as_far_as_its_session() -> None:
+    """The event of an hour keeps the session together, though the row between them is in the part of a new day."""
+    rows = frame([0, 15, 55])
+    rows["to"] = [rows["at"][0] + pd.Timedelta("1h"), pd.NaT, pd.NaT]
+    assert cut(rows, "5m", until="to", new_at="midnight") == ([0, 1, 1], ["midnight", None, None])
+
+
+@pytest.mark.parametrize("column", [
+    pd.to_timedelta(["10m", "1h", "10m"]), ["10m", "1h", "10m"], pd.Categorical(["10m", "1h", "10m"]),
+])  # fmt: skip
+def test_each_row_may_have_a_gap(column: Any) -> None:
+    rows = frame([0, 11, 70], pause=column)
+    for gap in ("pause", ("column", "pause")):
+        assert sk.sessionize(rows, "user", "at", gap)["session_id"].tolist() == [0, 1, 1]
+
+
+def test_each_key_may_have_a_gap() -> None:
+    rows = frame([0, 5, 0, 5]).assign(user=["ada", "ada", "bo", "bo"])
+    assert sk.sessionize(rows, "user", "at", {"ada": "1m", None: "5m"})["session_id"].tolist() == [0, 1, 2, 2]
+    with pytest.warns(UserWarning, match=r"gap=\{…\} names keys that no row has: 'cy'\."):
+        sk.sessionize(rows, "user", "at", {"cy": "1m", None: "5m"})
+    with pytest.raises(InvalidData, match=r"gap=\{…\} lacks a key of the data; got 'bo' in row 2"):
+        sk.sessionize(rows, "user", "at", {"ada": "1m"})
+
+
+def test_an_event_that_no_row_is_is_told() -> None:
+    with pytest.warns(UserWarning, match="ends_when applies to no row: none has 'Logout' in column 'event', whose"):
+        cut(frame([0, 1], event=["login", "logout"]), ends_when=("event", "Logout"))
+
+
+def test_columns_of_rules_stay_as_they_are() -> None:
+    rows = frame([3, 1, 2], event=["a", None, "b"])
+    found = sk.sessionize(rows, "user", "at", "30m", starts_when=("event", "b"), prefix="my_")
+    pd.testing.assert_frame_equal(found[[*rows]], rows)
+    assert found["my_session_id"].tolist() == [1, 0, 1]
+
+
+def test_rows_that_are_in_no_session() -> None:
+    rows = frame([0, 1, 2]).assign(user=["ada", None, "ada"])
+    with pytest.warns(UserWarning, match="1 of 3 records has no key"):
+        ids, ended = cut(rows, max_rows=1)
+    assert ids == [0, pd.NA, 1] and ended == ["rows", None, None]
+    assert cut(rows[:0], max_rows=1) == ([], [])
+
+
+@pytest.mark.parametrize(("gap", "rules", "kind", "telling"), [
+    ("30 min utes", {}, InvalidArgument, "gap must be a duration; got '30 min utes'"),
+    ("pausen", {}, InvalidArgument, "gap is no length and no column; got 'pausen'"),
+    (30, {}, InvalidArgument, "gap needs a unit"),
+    (("column",), {}, InvalidArgument, "gap must be a length or a column"),
+    ({}, {}, InvalidArgument, r"gap=\{…\} must name a key"),
+    ({"ada": 3}, {}, InvalidArgument, "gap of 'ada' needs a unit"),
+    ("n", {}, UnsupportedData, "column 'n' must hold lengths of time; got int64"),
+    ("pause", {}, InvalidData, "column 'pause' has gaps that are missing or negative; got 1, the first in row 1"),
+    ("fine", {}, InvalidData, "column 'fine' has gaps finer than a millisecond; got row 0"),
+    ("event", {}, InvalidArgument, "gap in column 'event' must be a duration; got 'login'"),
+    ("5m", {"until": "before"}, InvalidData, "column 'before' has ends before column 'at'; got 1, the first in row 1"),
+    ("5m", {"until": 5}, InvalidArgument, "until must be the name of a column"),
+    ("5m", {"until": "event"}, InvalidData, "column 'event' has texts that are no times"),
+    ("5m", {"max_rows": 0}, InvalidArgument, "max_rows must be a number of rows; got 0"),
+    ("5m", {"max_rows": True}, InvalidArgument, "max_rows must be a number of rows; got True"),
+    ("5m", {"max_length": 5}, InvalidArgument, "max_length needs a unit"),
+    ("5m", {"new_when": 5}, InvalidArgument, "new_when must be columns; got 5"),
+    ("5m", {"new_when": "none"}, MissingColumn, "column 'none' is not in the data"),
+    ("5m", {"starts_when": "event"}, InvalidArgument, "starts_when must be a column and a value; got 'event'"),
+    ("5m", {"starts_when": ("event", None)}, InvalidArgument, "starts_when must be a column and a value"),
+    ("5m", {"ends_when": ("n", "x")}, InvalidArgument, "column 'n' of int64 has no such value"),
+    ("5m", {"new_at": "25:00"}, InvalidArgument, "new_at must be a time of day; got '25:00'"),
+    ("5m", {"max_rows": 5, "grace": "1m"}, NotBuilt, "with a grace, sessions are those of Kafka"),
+    ("5m", {"ids": "text"}, InvalidArgument, "ids must be a known choice; got 'text'"),
+])  # fmt: skip
+def test_what_cannot_be_is_said(gap: Any, rules: dict[str, Any], kind: type[Exception], telling: str) -> None:
+    rows = frame([0, 1], event=["login", "view"], n=[1, 2], pause=["1m", None], fine=pd.to_timedelta([1, 1], unit="us"))
+    rows["before"] = [rows["at"][0], rows["at"][0]]
+    with pytest.raises(kind, match=telling):
+        sk.sessionize(rows, "user", "at", gap, **rules)
+
+
+def test_gaps_of_keys_are_of_one_column() -> None:
+    with pytest.raises(InvalidArgument, match=r"gap=\{…\} takes the values of one column of by="):
+        sk.sessionize(frame([0]), ["user", "at"], "at", {"ada": "1m"})
