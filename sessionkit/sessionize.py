@@ -11,7 +11,7 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import ONE_KEY, is_text, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
-from sessionkit.records.batch import batch_of, is_spark_frame
+from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
     Columns = str | Sequence[str]
 
-NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap
 _RULES = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
 _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexistent", "format", "separator", "header")
 
@@ -123,7 +122,7 @@ def sessionize(
     Args:
         data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
         by: the column whose values have sessions of their own, such as a user; or a list of columns.
-        at: the column of times.
+        at: the column of times; those before 1970 count without a grace.
         gap: the longest pause within a session, such as "30 minutes"; of each key, `{"phone": "10m", None: "30m"}`; or
             the name of a column with the pause that may follow each row, for certain as `("column", "pause")`.
         grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
@@ -161,8 +160,9 @@ def sessionize(
     given: dict[str, Any] = locals().copy()
     _check_names(by, at)
     keys, order = (by,) if isinstance(by, str) else tuple(by), None if grace is None else offset
-    source = Source(keys=keys, timestamp=at, offset=order, **{name: given[name] for name in _OPTIONS})
-    grace_ms = NEVER_LATE_MS if grace is None else duration_ms(grace, "grace")
+    options = {name: given[name] for name in _OPTIONS}
+    source = Source(keys=keys, timestamp=at, offset=order, before_1970=grace is None, **options)
+    grace_ms = 0 if grace is None else duration_ms(grace, "grace")
     rules = rules_of(gap, keys, **{name: given[name] for name in _RULES})
     plan = Plan(source, SessionWindows(inactivity_gap_ms=rules.longest_gap_ms, grace_ms=grace_ms))
     if grace is not None:
@@ -174,7 +174,7 @@ def sessionize(
         from sessionkit.spark.sessionized import sessionized
 
         return sessionized(plan, data, offset, rules, in_order=grace is not None, prefix=prefix, ids=ids)
-    opened, added, zone = _in_plan(plan, data) if rules.is_the_gap else _cut(plan, data, rules, offset)
+    opened, added, zone = _cut(plan, data, rules, offset) if grace is None else _in_plan(plan, data)
     added = with_timestamps(with_ids(added, opened.table, source.own_columns(), ids), zone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
@@ -203,11 +203,15 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
     with columns_of_gaps(rules):
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
     batch = batch_of(opened, source)
-    remarks = list(batch.remarks[len(opened.remarks) :])
+    remarks = [*batch.remarks[len(opened.remarks) :], *_of_days(plan, batch, rules)]
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
     for remark in remarks:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
     return opened, added, batch.timezone
+
+
+def _of_days(plan: Plan, batch: RecordBatch, rules: SessionRules) -> list[str]:
+    return [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
 
 
 def _of_rows(remark: str) -> str:

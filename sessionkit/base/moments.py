@@ -140,15 +140,15 @@ class ClockChanges:
 
 
 @lru_cache(maxsize=64)
-def clock_changes(timezone: str, last_ms: int) -> ClockChanges:
-    """The changes of clocks of a zone from 1970 up to a time, at most up to the last years that clocks show."""
+def clock_changes(timezone: str, last_ms: int, first_ms: int = 0) -> ClockChanges:
+    """The changes of clocks of a zone between two times, at most up to the last years that clocks show."""
     zone, last_ms = zone_of(timezone), min(last_ms, _LAST_MS)
 
     def offset(ms: int) -> int:
         ahead = (_EPOCH + ms * _MILLISECOND).astimezone(zone).utcoffset()
         return (ahead or dt.timedelta()) // _MILLISECOND
 
-    at, changes, offsets = 0, [], [offset(0)]
+    at, changes, offsets = first_ms, [], [offset(first_ms)]
     while at < last_ms and timezone != "UTC":
         behind = min(at + _WEEK_MS, last_ms)
         if offset(behind) != offsets[-1]:

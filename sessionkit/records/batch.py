@@ -271,7 +271,7 @@ def batch_of(
             timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition)
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
-    rejected = _rejections(key, timestamp_ms, bad_time)
+    rejected = _rejections(key, timestamp_ms, bad_time, source)
     lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
@@ -344,13 +344,14 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
 
 
-def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None) -> Bytes | None:
+def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None, source: Source) -> Bytes | None:
     has_null_key = bool(len(key)) and int(key.min()) < 0
     if bad_time is None and not has_null_key:
         return None
     rejected = np.where(key < 0, NULL_KEY, 0).astype(np.uint8)
     if bad_time is not None:  # Kafka looks at the time first, where the record enters the task
-        rejected[timestamp_ms < 0] = NEGATIVE_TIME
+        if not source.before_1970:
+            rejected[timestamp_ms < 0] = NEGATIVE_TIME
         rejected[bad_time] = BAD_TIME
     return rejected
 

@@ -80,7 +80,7 @@ def to_milliseconds(
         times_ms = scaled
     else:
         raw: Longs = numpy_array(numbers, absent=-1)
-        has_negative = len(raw) > 0 and int(raw.min()) < 0
+        has_negative = not source.before_1970 and len(raw) > 0 and int(raw.min()) < 0
         _refuse_bad(raw, missing, has_negative=has_negative, source=source)
         missing = np.zeros(len(raw), np.bool_) if missing is None and has_negative else missing
         times_ms = _scale(raw, unit)

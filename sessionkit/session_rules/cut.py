@@ -269,4 +269,4 @@ def _day_starts(rules: SessionRules, times_ms: Longs, zone: str) -> Longs:
         return _NO_LONGS
     low, high = int(times_ms.min()), int(times_ms.max())
     days = np.arange(low // DAY - 2, high // DAY + 4)
-    return clock_changes(zone, high + 7 * DAY).first_at(days * DAY + rules.new_at_ms)
+    return clock_changes(zone, high + 7 * DAY, min(0, low - 7 * DAY)).first_at(days * DAY + rules.new_at_ms)

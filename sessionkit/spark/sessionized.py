@@ -74,7 +74,7 @@ def sessionized(
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
     order = tuple(name for name in (source.partition, offset) if name)
-    task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids)
+    task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids, in_order)
     kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}
     kinds |= {"session_id": pa.string()} if ids == "key" else {}
     added = spark_schema(pa.schema([(inner, kinds.get(inner, pa.int64())) for inner in names]))

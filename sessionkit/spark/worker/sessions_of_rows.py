@@ -27,6 +27,7 @@ def sessions_of_rows(
     rules: SessionRules,
     zone: str,
     ids: Ids,
+    in_order: bool,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Rows, called `names` in the plan and in errors, with the columns of `sessionize` behind their own.
@@ -47,7 +48,7 @@ def sessions_of_rows(
     with rows_by_place(rows, source, order[-1] if order else None):
         opened = open_table(rows, list(dict.fromkeys([*source.columns(), *rules.columns()])), source)
         batch = batch_of(opened, source)
-        if rules.is_the_gap:
+        if in_order:
             added = assigned(plan._run_batch(batch).trace, windows)
         else:
             added = cut_by_rules(opened, batch, rules, source, zone=zone)

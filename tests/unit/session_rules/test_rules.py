@@ -154,3 +154,16 @@ def test_what_cannot_be_is_said(gap: Any, rules: dict[str, Any], kind: type[Exce
 def test_gaps_of_keys_are_of_one_column() -> None:
     with pytest.raises(InvalidArgument, match=r"gap=\{…\} takes the values of one column of by="):
         sk.sessionize(frame([0]), ["user", "at"], "at", {"ada": "1m"})
+
+
+def test_times_before_1970_count() -> None:
+    """A diary; the clocks of Berlin were two hours ahead in the summer of 1943."""
+    texts = ["1943-06-28 21:55", "1943-06-28 22:05", "1969-12-31 23:59", "1970-01-01 00:01"]
+    rows = pd.DataFrame({"user": "ada", "at": pd.to_datetime(texts, utc=True)})
+    assert cut(rows, new_at="midnight", timezone="Europe/Berlin") == ([0, 1, 2, 2], ["midnight", "gap", None, None])
+    seconds = pd.DataFrame({"user": "ada", "at": [-5, -3, 7, 8]})
+    found = sk.sessionize(seconds, "user", "at", "2s", unit="s")
+    assert found["session_id"].tolist() == [0, 0, 1, 1]
+    assert found["session_start"][0] == pd.Timestamp("1969-12-31 23:59:55", tz="UTC")
+    with pytest.raises(InvalidData, match="times before 1970, which Kafka refuses"):
+        sk.sessionize(rows, "user", "at", "30m", "5m")
