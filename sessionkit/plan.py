@@ -16,7 +16,7 @@ from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, as_duration, show_duration
-from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
+from sessionkit.base.text import ONE_KEY, escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
@@ -726,6 +726,9 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
         sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
     """
+    if not keys:
+        want = f'group_by_key("user", …); {ONE_KEY}'
+        raise InvalidArgument(problem("a plan groups by one column or more", "none", want))
     given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
     if len(keys) > 1 and not sep and all(isinstance(key, str) for key in keys):  # else Source says what is none
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.text import ONE_KEY, is_text, one_of
+from sessionkit.base.text import is_text, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame
@@ -68,26 +68,26 @@ _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexi
 
 @overload
 def sessionize(
-    data: PandasData, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
+    data: PandasData, by: Columns | None, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pd.DataFrame: ...
 @overload
 def sessionize(
-    data: SparkFrame, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
+    data: SparkFrame, by: Columns | None, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> DataFrame: ...
 @overload
 def sessionize(
-    data: PolarsFrame, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
+    data: PolarsFrame, by: Columns | None, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pl.DataFrame: ...
 @overload
 def sessionize(
-    data: ArrowData, by: Columns, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
+    data: ArrowData, by: Columns | None, at: str, gap: Gap, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pa.Table: ...
 
 
 @called_as('sk.sessionize(df, by="user", at="time", gap="30 minutes")')
 def sessionize(
     data: Any,
-    by: str | Sequence[str],
+    by: str | Sequence[str] | None,
     at: str,
     gap: Gap,
     grace: Duration | None = None,
@@ -121,7 +121,8 @@ def sessionize(
 
     Args:
         data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
-        by: the column whose values have sessions of their own, such as a user; or a list of columns.
+        by: the column whose values have sessions of their own, such as a user; or a list of columns; None if all rows
+            are of one.
         at: the column of times; those before 1970 count without a grace.
         gap: the longest pause within a session, such as "30 minutes"; of each key, `{"phone": "10m", None: "30m"}`; or
             the name of a column with the pause that may follow each row, for certain as `("column", "pause")`.
@@ -159,7 +160,7 @@ def sessionize(
     """
     given: dict[str, Any] = locals().copy()
     _check_names(by, at)
-    keys, order = (by,) if isinstance(by, str) else tuple(by), None if grace is None else offset
+    keys, order = (by,) if isinstance(by, str) else tuple(by or ()), None if grace is None else offset
     options = {name: given[name] for name in _OPTIONS}
     source = Source(keys=keys, timestamp=at, offset=order, before_1970=grace is None, **options)
     grace_ms = 0 if grace is None else duration_ms(grace, "grace")
@@ -180,8 +181,8 @@ def sessionize(
 
 
 def _check_names(by: Any, at: Any) -> None:
-    if not isinstance(by, str | Sequence) or not by:
-        want = f'by="user"; {ONE_KEY}'
+    if by is not None and (not isinstance(by, str | Sequence) or not by):
+        want = 'by="user", or by=None if all rows are of one person or device'
         raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), want))
     if not isinstance(at, str):
         want = 'at="time", also for a level of the index of this name: df.rename_axis("time") names an index'

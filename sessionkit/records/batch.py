@@ -263,7 +263,7 @@ def batch_of(
                 None if source.partition is None else partitions_in(table, source.partition),
                 {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
             ),
-            lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep, marked),
+            lambda: _keys(table, source, marked),
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
@@ -296,6 +296,13 @@ def batch_of(
         return batch
     rows = _by_time(batch.timestamp_ms)
     return batch.take(rows).replace(row=rows)
+
+
+def _keys(table: pa.Table, source: Source, remarks: list[str]) -> tuple[pa.Array, Codes]:
+    """(distinct keys, code of each record); the empty text for all where no column is the key."""
+    if not source.keys:
+        return pa.array([""], pa.large_string()), np.zeros(len(table), np.int32)
+    return encode_keys([table[name] for name in source.keys], source.keys, source.sep, remarks)
 
 
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:

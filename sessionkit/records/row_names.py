@@ -55,7 +55,8 @@ def rows_by_place(table: pa.Table, source: Source, offset: str | None) -> Iterat
     def name(row: int) -> str:
         if source.partition is not None and offset is not None:
             return f"partition {table[source.partition][row]}, offset {table[offset][row]}"
-        return "a row of " + ", ".join(f"{key} {shorten(repr(table[key][row].as_py()))}" for key in source.keys)
+        named = ", ".join(f"{key} {shorten(repr(table[key][row].as_py()))}" for key in source.keys)
+        return f"a row of {named}" if named else "a row"
 
     with rows_named(name):
         yield

@@ -32,7 +32,7 @@ MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 class Source:
     """How a plan reads its records: which column is what, and what to do with times that are none."""
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # none in `sessionize` alone: all rows are of one key
     timestamp: str
     sep: str | None = None  # joins several keys; without it they stay apart, and results show none of them
     unit: str | None = None
@@ -57,8 +57,6 @@ class Source:
         zone: object = self.timezone
         if isinstance(zone, dt.tzinfo):  # a ZoneInfo is taken as its name
             object.__setattr__(self, "timezone", known_zone(str(zone)))
-        if not self.keys:
-            raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
         shown = [shown_key(name) for name in self.keys]
         if len(set(shown)) < len(shown):

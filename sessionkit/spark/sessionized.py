@@ -72,7 +72,8 @@ def sessionized(
     rows = df.toDF(*called.values())
     together = [source.partition] if in_order else source.keys
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
+    owners = [column(called[name]) for name in together if name]
+    rows = rows.repartition(tasks, *owners) if owners else rows.repartition(1)
     order = tuple(name for name in (source.partition, offset) if name)
     task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids, in_order)
     kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}

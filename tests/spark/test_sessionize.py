@@ -65,6 +65,13 @@ def test_rules_are_the_local_ones(spark: Any, number: int) -> None:
         assert there.where(there.notna(), None).tolist() == here.where(here.notna(), None).tolist(), name
 
 
+def test_all_rows_may_be_of_one_on_spark(spark: Any) -> None:
+    df = spark.createDataFrame([("ada", 1), ("bo", 20), (None, 60)], "user string, at long").repartition(3)
+    found = sk.sessionize(df, None, "at", "30s", unit="s", ids="key").toPandas().sort_values("at")
+    first, second = '["1970-01-01T00:00:01.000Z"]', '["1970-01-01T00:01:00.000Z"]'
+    assert found["session_id"].tolist() == [first, first, second]
+
+
 def test_rules_that_go_by_order_need_one_on_spark(spark: Any) -> None:
     df = spark.createDataFrame([("ada", 1, 0)], "user string, at long, n int")
     with pytest.raises(InvalidArgument, match="go by the order of rows, and rows on Spark have none; got no offset="):

@@ -250,7 +250,6 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
 
 
 @pytest.mark.parametrize(("options", "telling"), [
-    ({"keys": ()}, 'a plan groups by one column or more; got none; group_by_key("user", …)'),
     ({"keys": (["a", "b"],)},
      'key 0 must be text; got [\'a\', \'b\']; group_by_key("a", "b", sep="@", timestamp="at")'),
     ({"keys": ("a", 5), "sep": "@"}, "key 1 must be text; got 5"),

@@ -167,3 +167,13 @@ def test_times_before_1970_count() -> None:
     assert found["session_start"][0] == pd.Timestamp("1969-12-31 23:59:55", tz="UTC")
     with pytest.raises(InvalidData, match="times before 1970, which Kafka refuses"):
         sk.sessionize(rows, "user", "at", "30m", "5m")
+
+
+@pytest.mark.parametrize("grace", [None, "1h"])
+def test_all_rows_may_be_of_one(grace: str | None) -> None:
+    rows = frame([0, 5, 60]).assign(user=["ada", None, "bo"])
+    found = sk.sessionize(rows, None, "at", "10m", grace, ids="key")
+    assert found["session_rows"].tolist() == [2, 2, 1]
+    assert found["session_id"][0] == '["2026-03-01T23:50:00.000Z"]'
+    shelves = sk.sessionize(rows.assign(shelf=[1, 2, 2]), None, "at", "2h", partition="shelf")
+    assert shelves["session_id"].tolist() == [0, 1, 1]
