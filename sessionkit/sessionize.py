@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.guesses import RULES_OF_SESSIONS
 from sessionkit.base.text import is_text, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
     Columns = str | Sequence[str]
 
-_RULES = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
 _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexistent", "format", "separator", "header")
 
 
@@ -164,7 +164,7 @@ def sessionize(
     options = {name: given[name] for name in _OPTIONS}
     source = Source(keys=keys, timestamp=at, offset=order, before_1970=grace is None, **options)
     grace_ms = 0 if grace is None else duration_ms(grace, "grace")
-    rules = rules_of(gap, keys, **{name: given[name] for name in _RULES})
+    rules = rules_of(gap, keys, **{name: given[name] for name in RULES_OF_SESSIONS})
     plan = Plan(source, SessionWindows(inactivity_gap_ms=rules.longest_gap_ms, grace_ms=grace_ms))
     if grace is not None:
         refuse_with_grace(rules)

@@ -68,6 +68,7 @@ PARAMETERS = {
     "until_offset": "last end until",
 }
 OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
+RULES_OF_SESSIONS = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
 NEEDLESS = {  # why there is no such one
     **{("plan.run", name): f'{name}= belongs to sk.group_by_key("user", timestamp="at", …)' for name in OF_RECORDS},
     **dict.fromkeys(
@@ -75,6 +76,14 @@ NEEDLESS = {  # why there is no such one
         'plan.with_windows(grace="5m") has other lengths',
     ),
     ("plan.run", "label"): 'label= belongs to sk.group_by_key("user", timestamp="at", label="page")',
+    **{
+        (
+            "sk.SessionWindows",
+            name,
+        ): f"Kafka has no such rule; sk.sessionize(rows, …, {name}=…) has, also of the rows that "
+        "counted in a plan: rows = run.assign(data), those that are not late"
+        for name in RULES_OF_SESSIONS
+    },
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
 }

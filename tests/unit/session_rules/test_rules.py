@@ -177,3 +177,14 @@ def test_all_rows_may_be_of_one(grace: str | None) -> None:
     assert found["session_id"][0] == '["2026-03-01T23:50:00.000Z"]'
     shelves = sk.sessionize(rows.assign(shelf=[1, 2, 2]), None, "at", "2h", partition="shelf")
     assert shelves["session_id"].tolist() == [0, 1, 1]
+
+
+def test_a_plan_keeps_the_sessions_of_kafka() -> None:
+    """And names the way: the rows that counted, and then the rule."""
+    with pytest.raises(InvalidArgument, match=r"Kafka has no such rule; sk\.sessionize\(rows, …, max_length=…\) has"):
+        sk.SessionWindows(gap="30m", grace="5m", max_length="12h")  # type: ignore[call-arg]
+    rows = frame([0, 20, 5, 40])
+    plan = sk.group_by_key("user", timestamp="at").windowed_by(sk.SessionWindows(gap="10m", grace="0s")).count()
+    counted = plan.run(rows).assign(rows)
+    counted = counted.loc[~counted["late"], [*rows]]
+    assert sk.sessionize(counted, "user", "at", "30m", max_length="30m")["session_id"].tolist() == [0, 0, 1]
