@@ -84,8 +84,12 @@ def _registered() -> Iterator[None]:
         del BUILT_INS[name]
 
 
-GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("value", 0.9)}  # the others are given a column
-NOT_KAFKA = ("count_distinct", "earliest", "latest", "median", "quantile", "std")  # exports refuse them
+GIVEN: dict[str, tuple[Any, ...]] = {
+    "count": (),
+    "quantile": ("value", 0.9),
+    "top": ("value", 2),
+}  # the others are given a column
+NOT_KAFKA = ("count_distinct", "earliest", "latest", "median", "quantile", "std", "top")  # exports refuse them
 
 
 def aggregation(name: str) -> Aggregation:
