@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 import inspect
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -51,6 +52,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "float16": (pa.float16(), SMALL.map(np.float16)),
     "float32": (pa.float32(), st.floats(width=32, allow_infinity=False) | st.just(-0.0)),
     "float64": (pa.float64(), st.floats() | st.just(-0.0)),
+    "decimal": (pa.decimal128(20, 2), (SMALL | st.just(10**17)).map(lambda number: Decimal(number) / 4)),
     "timestamp": (
         pa.timestamp("us", "UTC"),
         SMALL.map(lambda days: EPOCH.replace(tzinfo=dt.UTC) + dt.timedelta(days, 0, 7)),
@@ -334,6 +336,7 @@ def test_a_run_in_two_parts_gives_the_same_values(name: str, column: str, data: 
 EXACT = {
     "int8": COLUMNS["int8"][1],
     "int64": SMALL | st.sampled_from([2**20, -(2**20)]),  # their squares are exact, too
+    "decimal": SMALL.map(lambda number: Decimal(number) / 4),
     "timestamp": COLUMNS["timestamp"][1],
     "string": COLUMNS["string"][1],
 }

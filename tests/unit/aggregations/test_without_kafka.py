@@ -186,4 +186,4 @@ def test_decimals_are_said_to_be_floats() -> None:
     table = pa.table({"user": ["a", "a"], "at": [0, 1], "price": pa.array(["1.10", "2.20"]).cast(pa.decimal128(9, 2))})
     plan = group_in_ms("user").windowed_by(KINDS["sessions"]).aggregate(middle=sk.median("price"))
     assert plan.run(table).table()["middle"].to_pylist() == [pytest.approx(1.65)]
-    assert plan.run(table).remarks() == ["Sums, means and quantiles of the decimals in 'price' are 64-bit floats."]
+    assert plan.run(table).remarks() == ["Decimals become 64-bit floats in median('price')."]
