@@ -29,7 +29,7 @@ from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
-from sessionkit.errors import shorten
+from sessionkit.errors import TooLarge, attempted, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.labels import record_name as name_of_record
 from sessionkit.trace.loops import grouped
@@ -148,7 +148,10 @@ def arrival_remarks(named: Sequence[tuple[str, Aggregation]], windows: WindowKin
     }
     both = {**asked, **{each.code: each for each in by_time.values()}}
     limits: Any = {"retention_ms": outcome.retention_ms, "keep_trace": False}
-    table, said = whole_table(run_kernel(windows, both, batch.replace(values=rows), **limits)), []
+    again = attempted(run_kernel, windows, both, batch.replace(values=rows), **limits, but=TooLarge)
+    if again is None:  # beside the run there is no more memory
+        return []
+    table, said = whole_table(again), []
     for code, each in by_time.items():
         values: Any = batch.values[each.columns[0]]
         arrived, happened = (numpy_array(table[name], -1) for name in (code, each.code))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from sessionkit.errors import TooLarge
 from sessionkit.views import words
 from tests.deployments import run_deployed
 from tests.kinds import plan_of
@@ -75,6 +76,15 @@ def test_windows_of_earlier_runs_and_of_a_deployment_are_left_out() -> None:
     assert len(plan.run(frame, store=store).remarks()) == 1
     assert plan.run(frame, store=store).remarks() == []
     assert run_deployed(plan, frame, retention="1s").remarks() == []
+
+
+def test_where_memory_is_short_the_run_says_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise TooLarge("full")
+
+    run = plan_of(KINDS["session"], named=NAMED).run(records("late"))
+    monkeypatch.setattr(words, "run_kernel", full)
+    assert not [each for each in run.remarks() if "arrival" in each]
 
 
 def test_rows_that_are_to_be_sorted_get_that_advice_alone() -> None:
