@@ -22,6 +22,7 @@ from .aggregations.of_values import (
     median as median,
     quantile as quantile,
     std as std,
+    top as top,
 )
 from .audits.audit import Audit as Audit, audit as audit
 from .audits.suppressed import SuppressAudit as SuppressAudit

@@ -752,7 +752,8 @@ class Run(Generic[Frame]):
         """What may be a mistake: guessed types, and why many records came too late, where a cause is found.
 
         Also which partitions were idle, and that the rule that moved them on is none of Kafka's; that windows of days
-        do not begin at midnight in the zone of the run; and that times are further apart than windows are long.
+        do not begin at midnight in the zone of the run; that times are further apart than windows are long; and in how
+        many windows `first` or `last`, which go by arrival, are not what event time would choose.
         """
         from sessionkit.views.words import day_remarks, idle_remarks, unit_remarks
 
@@ -761,7 +762,7 @@ class Run(Generic[Frame]):
         batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan._aggregations, types)
-        late = self._late_remarks or unit_remarks(self._windows, batch)
+        late = [*(self._late_remarks or unit_remarks(self._windows, batch)), *self._arrival_remarks]
         said = [*batch.remarks, *floats, *late, *idle_remarks(batch), *day_remarks(self._windows, batch)]
         if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
@@ -775,6 +776,20 @@ class Run(Generic[Frame]):
             return self.remarks()
         apart = sessions_apart(self._outcome, self._windows)
         return [*self.remarks(), *apart.words(self._windows, self._outcome.dropped.get(LATE, 0))]
+
+    @cached_property
+    def _arrival_remarks(self) -> list[str]:
+        """Where `first` and `last` are not what event time would choose, if all windows are of this run's records.
+
+        Nothing of rows that are to be sorted by time: nothing is late then.
+        """
+        from sessionkit.views.words import arrival_remarks
+
+        trace = self._outcome.kept_trace
+        goes_on = trace is not None and (trace.first_stream_time_ms >= 0).any()
+        if self.deployed is not None or goes_on or any(cause.is_order for cause in self._late_causes):
+            return []
+        return arrival_remarks(self.plan._aggregations, self._windows, self._outcome)
 
     @cached_property
     def _late_causes(self) -> list[Cause]:

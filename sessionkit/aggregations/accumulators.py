@@ -13,15 +13,17 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
 from sessionkit.aggregations.list_columns import distinct, lengths_of, without_nulls
-from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type
+from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type, read_only
 from sessionkit.base.compiled import NOTHING
-from sessionkit.errors import NumberOverflow, problem
+from sessionkit.errors import NumberOverflow, errors_as, problem
 from sessionkit.trace.trace import NO_MERGES, Merges
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.sliding.finals import EVERY, checks_of, sliding_best, sliding_total
 from sessionkit.windows.sliding.running import running_best, running_total
 from sessionkit.windows.sliding.structure import SlidingStructure
 
+MOST_DIGITS = 38  # of Arrow's decimals of 128 bits
+TOO_LONG = f"does not fit into {MOST_DIGITS} digits"
 NO_RUNNING = np.empty(0, np.int64)
 Rows = npt.NDArray[np.integer[Any]]
 Spans = npt.NDArray[np.void]  # rows of `SPAN`, see windows/hopping_by_slot.py
@@ -104,6 +106,71 @@ class Total:
         out = np.zeros(len(window), total.dtype)
         self._fold(window, merges, 0, total, out)
         return arrow_array(out)
+
+
+class DecimalTotal:
+    """Sums of decimals, exactly: a total for each 32 bits of their digits, put together where it is read."""
+
+    def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
+        self._type = loaded.type
+        parts = zip(_words(of_type(column, self._type)), _words(loaded), strict=True)
+        self._totals = [Total(words, _valid(column), held) for words, held in parts]
+
+    def grow(self, windows: int) -> None:
+        for each in self._totals:
+            each.grow(windows)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        for each in self._totals:
+            each.feed(window, merges, lo)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        for each in self._totals:
+            each.feed_touches(record, window, lo)
+
+    def feed_spans(self, spans: Spans) -> None:
+        for each in self._totals:
+            each.feed_spans(spans)
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        for each in self._totals:
+            each.feed_sliding(structure)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        return self._joined([each.running_touches(touches) for each in self._totals])
+
+    def at(self, rows: Rows) -> pa.Array:
+        return self._joined([each.at(rows) for each in self._totals])
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        return self._joined([each.running(window, merges) for each in self._totals])
+
+    def _joined(self, totals: list[pa.Array]) -> pa.Array:
+        """The decimals with these sums of their words."""
+        words = np.empty((len(totals[0]), len(totals)), np.uint32)
+        carry = np.zeros(len(words), np.int64)
+        for place, total in enumerate(map(numpy_array, totals)):
+            carry = carry + total
+            words[:, place] = carry & _WORD
+            carry >>= 32
+        is_large = carry != words[:, -1].view(np.int32) >> 31
+        words[is_large] = _WORD >> 1  # beyond 128 bits: what has too many digits as well
+        joined = pa.Array.from_buffers(self._type, len(words), [None, pa.py_buffer(words)])
+        with errors_as(NumberOverflow, f"a sum of decimals {TOO_LONG}", "cast the column to float", pa.ArrowInvalid):
+            joined.validate(full=True)
+        return joined
+
+
+_WORD = 2**32 - 1
+
+
+def _words(decimals: pa.Array) -> list[Longs]:
+    """The digits of decimals as one whole number, in words of 32 bits: the lowest first, the last one with the sign."""
+    words = np.zeros((len(decimals), 4), np.uint32)
+    if len(decimals):
+        end = decimals.offset + len(decimals)
+        words = np.frombuffer(decimals.buffers()[1], np.uint32, 4 * end).reshape(-1, 4)[decimals.offset :]
+    return [read_only(each.astype(np.int64)) for each in (*words.T[:3], words.T[3].view(np.int32))]
 
 
 class Position:
@@ -239,12 +306,16 @@ def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
     return Total(None, EVERY if column is None else _valid(column), _numbers(loaded, pa.int64()))
 
 
-def _sum(column: pa.Array, loaded: pa.Array) -> Total:
+def _sum(column: pa.Array, loaded: pa.Array) -> Total | DecimalTotal:
     kind = _sum_type(column.type)
+    if pa.types.is_decimal(kind):
+        return DecimalTotal(column, loaded)
     return Total(_numbers(column, kind), _valid(column), _numbers(loaded, kind))
 
 
 def _sum_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(MOST_DIGITS, kind.scale)
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
 
@@ -255,7 +326,7 @@ class Loop(NamedTuple):
     the type of what it holds, over values of a type.
     """
 
-    accumulator: Callable[[Any, pa.Array], Total | Position | Lists]
+    accumulator: Callable[[Any, pa.Array], Total | DecimalTotal | Position | Lists]
     type_of: Callable[[Any], pa.DataType]
     knows_every_step: bool = True  # what a window held after each record; and windows that are copied from each other
 

@@ -6,19 +6,19 @@ import builtins
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.aggregations.accumulators import LoopName
+from sessionkit.aggregations.accumulators import MOST_DIGITS, TOO_LONG, LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
 from sessionkit.base.arrays import Floats, Longs, arrow_array, numpy_array
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import is_text
-from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
+from sessionkit.errors import InvalidArgument, NumberOverflow, errors_as, problem, shorten
 from sessionkit.records.inputs.plain_columns import can_be_taken
 
 
@@ -29,8 +29,14 @@ def _either(older: Any, newer: Any, function: Callable[[Any, Any], Any]) -> Any:
     return function(older, newer)
 
 
+_EXACT = Context(prec=MOST_DIGITS, traps=[Inexact])
+
+
 def _checked_sum(older: Any, newer: Any) -> Any:
-    total = older + (float(newer) if isinstance(newer, Decimal) else newer)
+    if isinstance(older, Decimal) or isinstance(newer, Decimal):
+        with errors_as(NumberOverflow, f"a sum of decimals {TOO_LONG}", "cast the column to float", Inexact):
+            return _EXACT.add(older, newer)
+    total = older + newer
     if isinstance(total, int) and not -INT64_MAX - 1 <= total <= INT64_MAX:
         raise NumberOverflow(problem("an integer sum does not fit into 64 bits", total, "cast the column to float"))
     return total
@@ -72,8 +78,8 @@ def count() -> Aggregation:
 def sum(column: str) -> Aggregation:
     """Sum of a column of numbers; null values are ignored, and a window with only nulls sums to 0.
 
-    Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival, and
-    so are decimals, as floats.
+    Integers are summed as int64 and decimals exactly, with up to 38 digits; more raise `NumberOverflow`. Floats are
+    added in the order of arrival.
 
     Example:
         >>> plan.aggregate(spent=sk.sum("amount")).run(monday).table()["spent"].tolist()
@@ -86,7 +92,7 @@ def sum(column: str) -> Aggregation:
         aggregator=lambda key, value, aggregate: aggregate if value is None else _checked_sum(aggregate, value),
         merger=lambda key, older, newer: _checked_sum(older, newer),
         built_in="sum",
-        parts=(Part("sum", "sum", _without_decimals),),
+        parts=(Part("sum", "sum"),),
         takes=is_number,
         wants="a column of numbers",
     )
@@ -159,10 +165,6 @@ def mean(column: str) -> Aggregation:
 
 def _means(total: Floats, count: Longs) -> pa.Array:
     return arrow_array(np.divide(total, count, out=np.zeros(len(total)), where=count > 0), count == 0)
-
-
-def _without_decimals(column: pa.Array) -> pa.Array:
-    return as_floats(column) if pa.types.is_decimal(column.type) else column
 
 
 def as_floats(column: pa.Array) -> pa.Array:

@@ -147,6 +147,11 @@ class Aggregation:
             return None
         return self.result_column([pa.nulls(0, part) for part in self.part_types(kind)]).type
 
+    def makes_floats(self, kind: pa.DataType) -> bool:
+        """Whether it computes with floats, which are not exact, in place of values of this type."""
+        kept = (getattr(part, "value_type", part) for part in self.part_types(kind))
+        return not pa.types.is_floating(kind) and any(map(pa.types.is_floating, kept))
+
     def check_types(self, columns: Sequence[Any]) -> None:
         """Refuses a column, one of Arrow or of Python objects, that it cannot work on.
 
@@ -185,12 +190,9 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
 
 def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str, pa.DataType]) -> list[str]:
     """A sentence where decimals are computed with as floats."""
-    adding = [each for _, each in named if each.built_in in ("sum", "mean", "median", "quantile", "std")]
-    names = [name for name in columns_read([("", each) for each in adding]) if pa.types.is_decimal(types[name])]
-    if not names:
-        return []
-    said = ", ".join(shorten(repr(name)) for name in names)
-    return [f"Sums, means and quantiles of the decimals in {said} are 64-bit floats."]
+    kinds = [(each, types[name]) for _, each in named for name in each.columns if pa.types.is_decimal(types[name])]
+    codes = dict.fromkeys(each.code for each, kind in kinds if each.makes_floats(kind))
+    return [f"Decimals become 64-bit floats in {shorten(', '.join(codes))}."] if codes else []
 
 
 def columns_read(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.aggregations.accumulators import LOOPS, Rows, Spans
+from sessionkit.aggregations.accumulators import LOOPS, MOST_DIGITS, TOO_LONG, Rows, Spans
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, arrow_array, is_null, of_type
 from sessionkit.base.decisions import COPIED, OPENED
@@ -310,13 +310,22 @@ def timed(values: pa.Array, at_ms: Longs) -> pa.Array:
 
 
 def _typed_by_store(aggregation: Aggregation, column: ValueColumn, loaded: Stored) -> ValueColumn:
-    """Nulls of the type that a store holds, where no value tells the type."""
-    if not (isinstance(column, pa.Array) and pa.types.is_null(column.type)):
+    """The column with room for what a store holds: nulls, whose type no value tells, and decimals with more digits."""
+    given = column.type
+    if not (isinstance(column, pa.Array) and (pa.types.is_null(given) or pa.types.is_decimal(given))):
         return column
     kept = (loaded if isinstance(loaded, pa.Array) else pa.array(loaded.tolist())).type
-    if pa.types.is_struct(kept):
-        return pa.nulls(len(column), kept.field("value").type) if aggregation.reads_time else column
-    return pa.nulls(len(column), kept.value_type if pa.types.is_list(kept) else kept)
+    if pa.types.is_struct(kept) and aggregation.reads_time:
+        kept = kept.field("value").type
+    kept = kept.value_type if pa.types.is_list(kept) else kept
+    if pa.types.is_null(given):
+        return column if pa.types.is_struct(kept) else pa.nulls(len(column), kept)
+    if not pa.types.is_decimal(kept):
+        return column
+    scale, whole = max(kept.scale, given.scale), max(kept.precision - kept.scale, given.precision - given.scale)
+    if scale + whole <= given.precision:
+        return column
+    return column.cast(pa.decimal128(MOST_DIGITS, scale) if given.bit_width == 128 else pa.decimal256(76, scale))
 
 
 def make_fold(
@@ -327,11 +336,11 @@ def make_fold(
     at_ms: Longs | None = None,
 ) -> Fold:
     """The fold of an aggregation over a run: compiled where it says how."""
-    if aggregation.parts and len(loaded):
-        values = {name: _typed_by_store(aggregation, values[name], loaded) for name in aggregation.columns}
-    column = value_column(aggregation, values, at_ms)
     if not aggregation.parts:
-        return PythonFold(aggregation, column, loaded, described)
-    what = f"{aggregation.code} found a number that does not fit into 64 bits"
+        return PythonFold(aggregation, value_column(aggregation, values, at_ms), loaded, described)
+    are_decimals = any(pa.types.is_decimal(values[name].type) for name in aggregation.columns)
+    what = f"{aggregation.code} found a number that {TOO_LONG if are_decimals else 'does not fit into 64 bits'}"
     with errors_as(NumberOverflow, what, "cast the column to float", pa.ArrowInvalid):  # unsigned, from 2**63 on
-        return CompiledFold(aggregation, column, loaded, described)
+        if len(loaded):
+            values = {name: _typed_by_store(aggregation, values[name], loaded) for name in aggregation.columns}
+        return CompiledFold(aggregation, value_column(aggregation, values, at_ms), loaded, described)

@@ -46,6 +46,23 @@ def distinct(lists: pa.ListArray) -> pa.ListArray:
     return _lists(np.bincount(row, minlength=len(lists)), coded.dictionary.take(arrow_array(code)))
 
 
+def most_frequent(lists: pa.ListArray, most: int) -> pa.ListArray:
+    """The `most` most frequent values of each list without nulls, of equally frequent ones the least; NaN last."""
+    coded = lists.flatten().dictionary_encode()
+    if not len(coded):
+        return lists
+    by_value = numpy_array(pc.sort_indices(coded.dictionary)).astype(np.int64)
+    place, many = np.empty(len(by_value), np.int64), len(by_value)
+    place[by_value] = np.arange(many)
+    pairs, count = np.unique(_rows_of(lists) * many + place[numpy_array(coded.indices)], return_counts=True)
+    row, value = np.divmod(pairs, many)
+    order = np.lexsort((value, -count, row))
+    different = np.bincount(row, minlength=len(lists))
+    in_list = np.arange(len(row)) - np.repeat(np.cumsum(different) - different, different)
+    kept = by_value[value[order][in_list < most]]
+    return _lists(np.minimum(different, most), coded.dictionary.take(arrow_array(kept)))
+
+
 def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
     """The q-quantile of each list of floats, between two values in proportion; NaN if one is, null of an empty list."""
     count, values = lengths_of(lists), numpy_array(lists.flatten())

@@ -1,4 +1,4 @@
-"""Aggregations for which a window keeps its values: how many there are, where their middle is, how far they spread.
+"""Aggregations for which a window keeps its values: how many there are and which most often, where their middle is.
 
 Kafka has none of these. The values are kept as a list, in a store too, so a window takes as much room as it has values.
 """
@@ -6,6 +6,7 @@ Kafka has none of these. The values are kept as a list, in a store too, so a win
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,11 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations.built_ins import as_floats, is_number
 from sessionkit.aggregations.contract import Aggregation, Part, built_in
-from sessionkit.aggregations.list_columns import deviations, quantiles
+from sessionkit.aggregations.list_columns import deviations, most_frequent, quantiles
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem, shorten
+
+_PLAIN = "a column of texts, numbers, times or bytes"
 
 
 @built_in
@@ -40,7 +43,7 @@ def count_distinct(column: str) -> Aggregation:
         parts=(Part("values", "distinct", _plain),),
         result_column=lambda parts: pc.list_value_length(parts[0]).cast(pa.int64()),
         takes=_is_plain,
-        wants="a column of texts, numbers, times or bytes",
+        wants=_PLAIN,
     )
 
 
@@ -48,11 +51,16 @@ def _with(held: list[Any], others: list[Any]) -> list[Any]:
     """The values and those of the others that are not among them, without nulls; NaN is one value, and so is 0.0."""
     values = list(held)
     for each in others:
-        value = each + 0.0 if isinstance(each, float) else each
+        value = _without_sign(each)
         is_there = value in values or (value != value and any(other != other for other in values))
         if value is not None and not is_there:
             values.append(value)
     return values
+
+
+def _without_sign(value: Any) -> Any:
+    """The value, 0.0 for -0.0."""
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -71,6 +79,52 @@ def _plain(column: pa.Array) -> pa.Array:
         return pc.add(column.cast(pa.float64()), 0.0)
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return column.cast(views[kind]) if kind in views else column
+
+
+@built_in
+@called_as('sk.top("page", 3)')
+def top(column: str, n: int) -> Aggregation:
+    """The `n` most frequent values that are not null as a list, the most frequent first, of equally frequent the least.
+
+    In whatever order records arrive and sessions merge, the list is the same: texts go by the alphabet of Unicode, NaN
+    comes last. It is shorter where there are fewer different values. Exact: the store holds all values.
+
+    Args:
+        column: texts, numbers, times or bytes.
+        n: how many values, 1 or more.
+    Raises:
+        InvalidArgument: `n` is no such number.
+    Example:
+        >>> [list(pages) for pages in plan.aggregate(pages=sk.top("page", 1)).run(monday).table()["pages"]]
+        [['home'], ['cart']]
+    """
+    given: Any = n
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+        want = 'a whole number from 1, such as sk.top("page", 3)'
+        raise InvalidArgument(problem("top takes how many values to show", shorten(repr(given)), want))
+    most = int(given)
+    return Aggregation(
+        code=f"top({column!r}, {most})",
+        columns=(column,),
+        settings=(most,),
+        initializer=list,
+        aggregator=lambda key, value, aggregate: aggregate if value is None else [*aggregate, _without_sign(value)],
+        merger=lambda key, older, newer: [*older, *newer],
+        result=lambda values: _most_frequent(values, most),
+        built_in="top",
+        parts=(Part("values", "values", _plain),),
+        result_column=lambda parts: most_frequent(parts[0], most),
+        takes=_is_plain,
+        wants=_PLAIN,
+    )
+
+
+def _most_frequent(values: list[Any], most: int) -> list[Any]:
+    known = Counter(value for value in values if value == value)
+    ranked = [(-count, False, value) for value, count in known.items()]
+    if unknown := len(values) - known.total():
+        ranked.append((-unknown, True, math.nan))
+    return [value for _, _, value in sorted(ranked)[:most]]
 
 
 @built_in

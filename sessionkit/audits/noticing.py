@@ -28,7 +28,7 @@ READ_FINALS: Mapping[str, tuple[str, str]] = {
     "windows": ("fetch_all", "start_ms"),
 }
 PLACE_BYTES = 8 + 8 + 8  # of an entry's key: its segment and two times, or a time and a number
-VALUE_BYTES = 8 + 8  # a timestamp and a number
+VALUE_BYTES = 8 + 48  # a timestamp and a number; a decimal as text is longest
 NUMBERS = ("count", "sum")
 ENTRIES = {"sessions": 2}  # a record: the new session, and the one that it replaces; of sliding windows any number
 

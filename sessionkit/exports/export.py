@@ -52,6 +52,12 @@ class Export:
         return html_block(f"<ul>{notes}</ul><pre>{escape_html(self.code)}</pre>")
 
 
+# what comes nearest to an aggregation that is not Kafka's
+NEAREST = {"earliest": "sk.first, by arrival; or ", "latest": "sk.last, by arrival; or "}
+NEAREST |= dict.fromkeys(
+    ("count_distinct", "top", "median", "quantile", "std"), "sk.collect, out of whose list it can be worked out; or "
+)
+
 W = TypeVar("W")
 A = TypeVar("A")
 
@@ -90,7 +96,8 @@ class Target(Generic[W, A]):
         for name, aggregation in aggregations:
             if aggregation.built_in not in self.aggregations:
                 what = f"this aggregation cannot be written for {self.system}: result {shorten(repr(name))}"
-                raise NotBuilt(problem(what, shorten(aggregation.code), f"one of {', '.join(self.aggregations)}"))
+                want = f"{NEAREST.get(aggregation.built_in, '')}one of {', '.join(self.aggregations)}"
+                raise NotBuilt(problem(what, shorten(aggregation.code), want))
 
     def windows(self, windows: WindowKind, *more: Any) -> W:
         return self.kinds[type(windows)](windows, *more)

@@ -120,6 +120,16 @@ FLINK: Target[_Windows, _Aggregate] = Target(
             difference="A sum of integers wraps where it passes 64 bits; the plan refuses it.",
         ),
         "mean": _Aggregate(lambda result: f"AVG(CAST({_number(result)} AS DOUBLE))", lambda result: "DOUBLE"),
+        "count_distinct": _Aggregate(
+            lambda result: f"COUNT(DISTINCT {sql_path(result.column)})",
+            lambda result: "BIGINT",
+            difference="COUNT(DISTINCT) tells -0.0 from 0.0; the plan does not.",
+        ),
+        "std": _Aggregate(
+            lambda result: f"STDDEV_SAMP(CAST({_number(result)} AS DOUBLE))",
+            lambda result: "DOUBLE",
+            difference="STDDEV_SAMP is made of sums of squares, which loses digits of large values; the plan does not.",
+        ),
         "min": _Aggregate(call("MIN")),
         "max": _Aggregate(call("MAX")),
     },

@@ -38,6 +38,7 @@ class Result:
     built_in: str
     column: str | None
     type: str
+    settings: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +250,7 @@ def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Re
         what = f"{aggregation.built_in} cannot be exported over column {shorten(repr(column))}"
         want = f"one of {', '.join(takes)}; times as integers with unit="
         raise InvalidArgument(problem(what, f"type {kind}", want))
-    return Result(name, aggregation.built_in, column, kind)
+    return Result(name, aggregation.built_in, column, kind, aggregation.settings)
 
 
 def path_of(name: str) -> list[str]:

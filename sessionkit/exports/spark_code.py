@@ -153,6 +153,20 @@ def _collect(column: str, result: Result) -> str:
     return f'F.transform(F.collect_list(F.struct(F.col({column}).alias("v"))), lambda one: one["v"])'
 
 
+def _distinct(column: str, result: Result) -> str:
+    """The values in a set, as streams of Spark take no distinct counts; floats as text, without -0.0."""
+    values = f'(F.col({column}) + F.lit(0.0)).cast("string")' if result.type == "double" else column
+    return f'F.size(F.collect_set({values})).cast("bigint")'
+
+
+def _quantile(column: str, result: Result) -> str:
+    return f"F.percentile({_number(column, result)}, {(result.settings or (0.5,))[0]})"
+
+
+def _digits(request: Request) -> str:
+    return "Quantiles and deviations may differ in the last digits, and a quantile beside NaN is a number."
+
+
 def _order(request: Request) -> str:
     return "Values have no order after Spark's shuffle: first, last and lists may differ from run to run."
 
@@ -174,6 +188,10 @@ SPARK: Target[_Windows, _Aggregate] = Target(
         "first": _Aggregate(lambda column, result: f"F.first({column}, ignorenulls=True)", _order),
         "last": _Aggregate(lambda column, result: f"F.last({column}, ignorenulls=True)", _order),
         "collect": _Aggregate(_collect, _order),
+        "count_distinct": _Aggregate(_distinct),
+        "median": _Aggregate(_quantile, _digits),
+        "quantile": _Aggregate(_quantile, _digits),
+        "std": _Aggregate(lambda column, result: f"F.stddev_samp({_number(column, result)})", _digits),
         "min": _Aggregate(lambda column, result: f"F.min({column})", _nan),
         "max": _Aggregate(lambda column, result: f"F.max({column})", _nan),
     },

@@ -6,6 +6,7 @@ import datetime as dt
 import struct
 import zlib
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ def unpack_value(raw: bytes, context: bytes = b"") -> Any:
         raise StoreCorrupted(problem("a stored value fails its checksum", plural(len(raw), "byte"), want))
     try:
         value, end = _read(raw, 4, 0)
-    except (IndexError, ValueError, struct.error) as error:  # UnicodeDecodeError is a ValueError
+    except (IndexError, ValueError, InvalidOperation, struct.error) as error:  # UnicodeDecodeError is a ValueError
         want = "a value as it was written"
         raise StoreCorrupted(problem("a stored value cannot be read", shorten(error), want)) from error
     if end != len(raw):
@@ -83,6 +84,8 @@ def _write(out: bytearray, value: Any, depth: int) -> None:
         _write_bytes(out, b"s", _utf8(value))
     elif kind is bytes:
         _write_bytes(out, b"b", value)
+    elif kind is Decimal:
+        _write_bytes(out, b"n", str(value).encode())
     elif kind in (list, tuple, dict) and depth < MAX_DEPTH:
         _write_parts(out, value, depth)
     else:
@@ -143,8 +146,8 @@ def _utf8(text: str) -> bytes:
 
 def _unsupported(value: Any) -> UnsupportedData:
     want = (
-        "None, bool, int of 64 bits, float, str, bytes, or a list, tuple or dict with str keys of these, at most "
-        f"{OWN_DEPTH} in each other and 1 GiB; this aggregation has no encode= and decode= for other types"
+        "None, bool, int of 64 bits, float, Decimal, str, bytes, or a list, tuple or dict with str keys of these, at "
+        f"most {OWN_DEPTH} in each other and 1 GiB; this aggregation has no encode= and decode= for other types"
     )
     if isinstance(value, dt.date | dt.timedelta):
         want = (
@@ -164,7 +167,7 @@ def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         return _FLOAT.unpack_from(raw, at)[1], at + 9
     if kind in (b"N", b"T", b"F"):
         return {b"N": None, b"T": True, b"F": False}[kind], at + 1
-    if kind not in (b"s", b"b", b"l", b"t", b"m"):
+    if kind not in (b"s", b"b", b"n", b"l", b"t", b"m"):
         raise ValueError(f"type byte {kind!r}")
     size, at = _SIZE.unpack_from(raw, at)[1], at + 5
     if size > len(raw) - at:  # each part takes a byte at least: nothing is allocated for a size that was made up
@@ -173,6 +176,8 @@ def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         return raw[at : at + size].decode(), at + size
     if kind == b"b":
         return raw[at : at + size], at + size
+    if kind == b"n":
+        return Decimal(raw[at : at + size].decode()), at + size
     if depth >= MAX_DEPTH:
         raise ValueError("too many lists in each other")
     parts = []

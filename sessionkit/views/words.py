@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from sessionkit.base.arrays import Bytes, Longs
+from sessionkit.aggregations.contract import BUILT_INS, Aggregation, columns_read
+from sessionkit.base.arrays import Bytes, Longs, arrow_array, is_null, numpy_array
 from sessionkit.base.decisions import (
     ADDED,
     BAD_TIME,
@@ -25,15 +27,20 @@ from sessionkit.base.durations import DAY, HOUR, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
-from sessionkit.errors import shorten
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.outcome import Outcome
+from sessionkit.errors import TooLarge, attempted, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.labels import record_name as name_of_record
+from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
+from sessionkit.views.tables import whole_table
 from sessionkit.windows.contract import SessionKind, WindowKind
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 
+_BY_TIME = {"first": "earliest", "last": "latest"}
 FEW_TIMES = 20  # say nothing of what all times are
 _WITHOUT_PLACE = {
     NULL_KEY: "no key",
@@ -124,6 +131,49 @@ def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
         return []
     shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
     return [f"All times are whole days apart, and {shorter}: only records of the same day share a {windows.noun}."]
+
+
+def arrival_remarks(named: Sequence[tuple[str, Aggregation]], windows: WindowKind, outcome: Outcome) -> list[str]:
+    """A sentence for each `first` and `last` that is not the value which event time would choose, with in how many.
+
+    Where the records of each key are in order of time, they are only looked at; else the windows are made once more.
+    """
+    asked = {each.code: each for _, each in named if each.built_in in _BY_TIME}
+    batch = outcome.batch
+    if not asked or not _are_out_of_order(batch):
+        return []
+    by_time = {code: BUILT_INS[_BY_TIME[each.built_in]](*each.columns) for code, each in asked.items()}
+    rows = {  # in place of the values
+        name: arrow_array(np.arange(len(batch)), is_null(batch.values[name])) for name in columns_read([*asked.items()])
+    }
+    both = {**asked, **{each.code: each for each in by_time.values()}}
+    limits: Any = {"retention_ms": outcome.retention_ms, "keep_trace": False}
+    again = attempted(run_kernel, windows, both, batch.replace(values=rows), **limits, but=TooLarge)
+    if again is None:  # beside the run there is no more memory
+        return []
+    table, said = whole_table(again), []
+    for code, each in by_time.items():
+        values: Any = batch.values[each.columns[0]]
+        arrived, happened = (numpy_array(table[name], -1) for name in (code, each.code))
+        other = np.flatnonzero(arrived != happened)
+        pairs = zip(*(values.take(arrow_array(found[other])) for found in (arrived, happened)), strict=True)
+        if count := sum(not one.equals(another) for one, another in pairs):
+            share = f"{count:,} of {plural(len(arrived), windows.noun)}"
+            said.append(
+                f"sk.{code} goes by arrival: in {share}, where records came late, the {each.built_in} value by event "
+                f"time is another, as sk.{each.code} has it."
+            )
+    return said
+
+
+def _are_out_of_order(batch: RecordBatch) -> bool:
+    """Whether a record of some key is older than one that came before it."""
+    times_ms = batch.timestamp_ms
+    if (times_ms[1:] >= times_ms[:-1]).all():
+        return False
+    rows = grouped(np.where(batch.usable, batch.key, -1), len(batch.keys))[1]
+    times_ms, key = times_ms[rows], batch.key[rows]
+    return bool(((times_ms[1:] < times_ms[:-1]) & (key[1:] == key[:-1])).any())
 
 
 def records_dropped(counts: Mapping[str, int]) -> int:

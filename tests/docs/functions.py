@@ -36,8 +36,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     "Aggregations": [
         (getattr(sk, name), "")
         for name in (
-            *("count", "sum", "mean", "min", "max", "first", "last", "earliest", "latest", "count_distinct", "median"),
-            *("quantile", "std", "collect", "reduce", "aggregation"),
+            *("count", "sum", "mean", "min", "max", "first", "last", "earliest", "latest", "count_distinct"),
+            *("top", "median", "quantile", "std", "collect", "reduce", "aggregation"),
         )
     ],
     "Runs": [

@@ -44,6 +44,7 @@ def records(partitions: int, seed: int = 3) -> pa.Table:
         {"key": pa.array([KEYS[i] for i in rng.integers(0, len(KEYS), RECORDS)], pa.string()),
          "at": pa.array(at * 1000, pa.timestamp("us", tz="UTC")), "partition": pa.array(number, pa.int32()),
          "offset": offset, "amount": pa.array(amount, mask=rng.random(RECORDS) < 0.1),
+         "price": pa.array(amount, mask=amount > 40).cast(pa.decimal128(21, 2)),
          "ratio": pa.array(amount / 7, mask=rng.random(RECORDS) < 0.1),
          "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string()),
          "unused": np.zeros(RECORDS)},
@@ -98,6 +99,7 @@ def plan_of(windows: Any, strategy: str) -> sk.Plan:
         "count": sk.count(), "total": sk.sum("amount"), "least": sk.min("at"), "most": sk.max("amount"),
         "first": sk.first("word"), "last": sk.last("word"), "words": sk.collect("word"),
         "newest": sk.latest("word"), "different": sk.count_distinct("word"),
+        "often": sk.top("word", 2), "spent": sk.sum("price"),
     }  # fmt: skip
     return BASE.windowed_by(windows).aggregate(**named).emit(strategy)
 

@@ -1,6 +1,7 @@
 """Python code that a plan writes for Spark: run as it is printed, and equal to the plan where nothing is late."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,11 @@ WINDOWS = {
 }
 WORD = "wo`rd.'\"\\\n*/"
 EVERY = every(WORD, real_sum="real sum", last="la`st.'\"\\\n")
-TYPES = {"whole": "bigint", "real": "double", WORD: "string", "flag": "boolean"}
+EVERY |= {
+    "words": sk.count_distinct(WORD), "halves": sk.count_distinct("half"), "middle": sk.median("real"),
+    "most": sk.quantile("whole", 0.75), "spread": sk.std("half"), "ayes spread": sk.std("flag"),
+}  # fmt: skip
+TYPES = {"whole": "bigint", "real": "double", "half": "double", WORD: "string", "flag": "boolean"}
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
@@ -29,6 +34,7 @@ def _rows() -> list[dict[str, Any]]:
     rows = [{"user": key, "at": time} for time in times for key in (7, -7)]
     for i, row in enumerate(rows):
         row.update({"whole": None if i % 5 == 0 else i, "real": None if i % 3 == 0 else i / 4})
+        row["half"] = [None, -0.0, 0.0, 0.5][i % 4]
         row.update({WORD: None if i % 4 == 0 else f"w{i}", "flag": None if i % 2 else i % 3 == 0})
     return rows
 
@@ -53,6 +59,24 @@ def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, u
     own = plan.run(table).table().to_pylist()
     names = ("key", "window_start_ms", "window_end_ms", *EVERY)
     assert _sorted([{name: row[name] for name in names} for row in own]) == _sorted(found)
+
+
+def test_a_stream_takes_every_aggregation(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark refuses distinct counts there, for one."""
+    plan = group_in_ms("user").windowed_by(WINDOWS["session"]).aggregate(**EVERY).emit("on_window_close")
+    module: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(str(plan.to_spark(types=TYPES, key_type="bigint")), "exported.py", "exec"), module)  # noqa: S102
+    raw = [(row["user"].to_bytes(8, "big", signed=True), json.dumps(_value(row, "ms")).encode()) for row in _rows()]
+    spark.createDataFrame(raw, "key binary, value binary").write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("key binary, value binary").parquet(str(tmp_path / "in"))
+    writer = module["windowed"](module["records"](stream)).writeStream.format("memory").queryName("exported")
+    query = writer.outputMode("append").option("checkpointLocation", str(tmp_path / "at")).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = spark.table("exported").toArrow().to_pylist()
+    assert len(found) == 6 and {row["halves"] for row in found} == {1, 2}
 
 
 @pytest.mark.filterwarnings("ignore:column .* read as")
@@ -95,4 +119,6 @@ def _value(row: dict[str, Any], unit: str | None) -> dict[str, Any]:
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In order of key and time; deviations without their last digits."""
+    rows = [{name: round(each, 12) if isinstance(each, float) else each for name, each in row.items()} for row in rows]
     return sorted(rows, key=lambda row: (row["key"], row["window_start_ms"]))

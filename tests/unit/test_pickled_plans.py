@@ -26,7 +26,7 @@ def join(key: Any, older: int, newer: int) -> int:
     return older + newer
 
 
-GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9)}
+GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9), "top": ("n", 2)}
 NAMED: dict[str, sk.aggregations.Aggregation] = {
     **{name: make(*GIVEN.get(name, ("n",))) for name, make in BUILT_INS.items() if hasattr(sk, name)},
     "reduced": sk.reduce(longer, "n"),

@@ -27,7 +27,7 @@ class RocksDBSessionStore(SessionCalls, PersistentStore):
     when the store is closed, as by Kafka, except in partitions that a plan has committed.
 
     A single change survives the end of the process at once, and a loss of power once it was committed or closed.
-    Aggregates are None, bool, int of 64 bits, float, str, bytes, or lists, tuples and str-keyed dicts of these.
+    Aggregates are None, bool, int of 64 bits, float, Decimal, str, bytes, or lists, tuples and str-keyed dicts of them.
     A damaged store either answers correctly or raises StoreCorrupted; nothing in its files is ever run.
 
     Args:

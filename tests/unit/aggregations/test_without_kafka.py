@@ -1,5 +1,6 @@
 """Aggregations that Kafka does not have, beside what pandas and plain Python make of the same records."""
 
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,11 @@ KINDS: dict[str, Any] = {
 NAMED = {
     "different": sk.count_distinct("word"), "middle": sk.median("value"), "most": sk.quantile("value", 0.9),
     "spread": sk.std("value"), "earliest": sk.earliest("word"), "latest": sk.latest("word"),
+    "top": sk.top("word", 2),
 }  # fmt: skip
+
+
+NOW = 1_767_225_600_000
 
 
 def records(seed: int, count: int = 150) -> pd.DataFrame:
@@ -40,10 +45,11 @@ def expected(held: pd.DataFrame) -> dict[str, Any]:
     known = held["value"].dropna().astype(float)
     words = held.dropna(subset="word").sort_values("at", kind="stable")
     first = words[words["at"] == words["at"].min()]["word"]
+    counts = held["word"].value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return {
         "different": held["word"].nunique(), "middle": known.median(), "most": known.quantile(0.9),
         "spread": known.std(), "earliest": first.iloc[0] if len(words) else None,
-        "latest": words["word"].iloc[-1] if len(words) else None,
+        "latest": words["word"].iloc[-1] if len(words) else None, "top": counts.index[:2].tolist(),
     }  # fmt: skip
 
 
@@ -51,7 +57,9 @@ def assert_as_pandas(table: pd.DataFrame, frame: pd.DataFrame) -> None:
     assert len(table) > 5
     for row in table.to_dict("records"):
         for name, value in expected(frame.iloc[sorted(row["rows"])]).items():
-            if value is None or value != value:
+            if isinstance(value, list):
+                assert list(row[name]) == value, name
+            elif value is None or value != value:
                 assert pd.isna(row[name]), name
             else:
                 assert row[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-12)), name
@@ -103,7 +111,7 @@ def test_a_store_without_a_value_learns_the_type_later() -> None:
     plan.run(none, store=store)
     plan.run(pa.table({"key": ["a"], "at": [2], "word": ["home"], "value": [2.0]}), store=store)
     (row,) = plan.run(none, store=store).table().to_pylist()
-    assert [row[name] for name in NAMED] == [1, 2.0, 2.0, None, "home", "home"]
+    assert [row[name] for name in NAMED] == [1, 2.0, 2.0, None, "home", "home", ["home"]]
 
 
 def test_different_values_are_told_apart_as_values() -> None:
@@ -119,6 +127,37 @@ def test_different_values_are_told_apart_as_values() -> None:
     named = {name: sk.count_distinct(name) for name in columns}
     (row,) = plan_of(KINDS["sessions"], named=named).run(table).table().to_pylist()
     assert {name: row[name] for name in columns} == {"float": 3, "category": 2, "time": 3, "flag": 2, "bytes": 3}
+
+
+def test_the_most_frequent_values_are_the_same_in_any_order_of_records_and_merges() -> None:
+    """-0.0 is 0.0, NaN is a value like others but the last of equally frequent ones, and a category is its text."""
+    columns = {
+        "float": (pa.array([0.0, -0.0, math.nan, 2.0, 1.0, 1.0, 2.0, math.nan, None]), [0.0, 1.0, 2.0]),
+        "category": (pa.array(["y", "x", "y", None, "z", "é", "x", "z", None]).dictionary_encode(), ["x", "y", "z"]),
+        "time": (pa.array([5, 0, 0, None, None, 5, 7, 7, 9], pa.duration("ms")), [0, 5, 7]),
+        "flag": (pa.array([True, None, False, True, None, None, None, False, True]), [True, False]),
+        "price": (pa.array([20, 10, 15, 10, 20, 15, 1, 1, 5], pa.decimal128(9, 2)), [1, 10, 15]),
+    }
+    named = {name: sk.top(name, 3) for name in columns}
+    rng = np.random.default_rng(3)
+    for _ in range(6):
+        table = pa.table(
+            {"key": ["a"] * 9, "at": rng.permutation(9) * 3 + NOW, **{n: c for n, (c, _) in columns.items()}}
+        )
+        table = table.take(rng.permutation(9))
+        (row,) = plan_of(KINDS["sessions"], named=named).run(table).table().to_pylist()
+        expected = {name: row[name] for name in columns}
+        assert {n: [v.total_seconds() * 1000 if n == "time" else v for v in expected[n]] for n in columns} == {
+            name: said for name, (_, said) in columns.items()
+        }
+    (row,) = plan_of(KINDS["sessions"], named={"it": sk.top("float", 9)}).run(table).table().to_pylist()
+    assert repr(row["it"]) == "[0.0, 1.0, 2.0, nan]"
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, "3", True, None])
+def test_top_takes_a_whole_number(n: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"top takes how many values to show; got .*; a whole number from 1"):
+        sk.top("value", n)
 
 
 def test_extreme_numbers_have_a_middle() -> None:
@@ -147,4 +186,4 @@ def test_decimals_are_said_to_be_floats() -> None:
     table = pa.table({"user": ["a", "a"], "at": [0, 1], "price": pa.array(["1.10", "2.20"]).cast(pa.decimal128(9, 2))})
     plan = group_in_ms("user").windowed_by(KINDS["sessions"]).aggregate(middle=sk.median("price"))
     assert plan.run(table).table()["middle"].to_pylist() == [pytest.approx(1.65)]
-    assert plan.run(table).remarks() == ["Sums, means and quantiles of the decimals in 'price' are 64-bit floats."]
+    assert plan.run(table).remarks() == ["Decimals become 64-bit floats in median('price')."]

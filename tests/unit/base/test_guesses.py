@@ -32,7 +32,7 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
     ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
     ("sk", "unique", "sk.collect: All values as a list"),
-    ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '), ("sk", "top", "sk.collect: All values as "),
+    ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '), ("sk", "mode", "sk.top: The `n` most"),
     ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
     ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
     ("sk", "distinct", "sk.count_distinct: How many different values that are not null"),

@@ -307,6 +307,21 @@ def test_python_functions_are_refused(target: str) -> None:
             getattr(_plan(mine=aggregation), target)()
 
 
+def test_aggregations_that_kafka_does_not_have_are_written_where_another_system_has_them() -> None:
+    plan = _plan(pages=sk.count_distinct("page"), spread=sk.std("amount"), ayes=sk.std("flag"))
+    types: Any = {"page": "string", "amount": "bigint", "flag": "boolean"}
+    flink = plan.to_flink_sql(types=types)
+    assert "COUNT(DISTINCT `page`) AS" in flink.code and "`pages` BIGINT" in flink.code
+    assert "STDDEV_SAMP(CAST(`amount` AS DOUBLE)) AS" in flink.code and "`spread` DOUBLE" in flink.code
+    assert "STDDEV_SAMP(CAST(CASE WHEN `flag` THEN CAST(1 AS BIGINT)" in flink.code
+    assert any("STDDEV_SAMP is made of sums of squares" in said for said in flink.differences)
+    more = _plan(middle=sk.median("amount"), most=sk.quantile("amount", 0.95), pages=sk.count_distinct("page"))
+    spark = more.to_spark(types={"page": "string", "amount": "bigint"})
+    for code in ('F.percentile("value_0", 0.5)', 'F.percentile("value_0", 0.95)', 'F.collect_set("value_1")'):
+        assert code in spark.code
+    assert any("Quantiles and deviations may differ" in said for said in spark.differences)
+
+
 class _Moons(sk.TimeWindows):
     """A kind of window that no export has heard of."""
 
