@@ -67,6 +67,9 @@ def to_milliseconds(
         column = column.cast(pa.timestamp("ms"))  # midnight
     if pa.types.is_timestamp(column.type):
         column, unit = _aware(column, source, given), column.type.unit
+    elif _are_parts_of_seconds(column, source):
+        _given_unit(column, source)
+        column, unit = _in_milliseconds(column, name), "ms"
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         column, unit = _whole_numbers(column, source), _given_unit(column, source)
     else:
@@ -251,6 +254,24 @@ def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     want = way_from_excel(column, name)
     want = want or f"round them to integers: {without_fraction(column, name, source.unit)}"
     return _as_int64(whole_numbers(column, name, "column", ("times with a fraction", want)), name)
+
+
+def _are_parts_of_seconds(column: pa.ChunkedArray, source: Source) -> bool:
+    """True for seconds of which some have a fraction; floats of 32 bits are too coarse for times of today."""
+    if not pa.types.is_float64(column.type) or way_from_excel(column, source.timestamp):
+        return False
+    fits = typical_time(column)[1]
+    unit = source.unit or next(iter(fits), None)
+    return unit == "s" and (not fits or unit in fits) and bool(pc.any(pc.not_equal(pc.floor(column), column)).as_py())
+
+
+def _in_milliseconds(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Seconds as milliseconds, rounded down; what lies below a microsecond is an error of floats."""
+    column = pc.if_else(pc.is_nan(column), None, column)
+    what = f"column {name!r} has a time that is too large"
+    with errors_as(InvalidData, what, "seconds since 1970 within 64 bits of microseconds", pa.ArrowInvalid):
+        micros = pc.round(pc.multiply(column, 1e6)).cast(pa.int64())
+    return pa.chunked_array([arrow_array(numpy_array(micros) // 1_000, is_null(micros))])
 
 
 def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

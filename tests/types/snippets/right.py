@@ -68,6 +68,9 @@ assert_type(hopping.run(clicks, frame="pandas").trace, Trace)
 hopping.run(clicks, frame="arrow").trace.touched()
 
 assert_type(sk.sessionize(clicks, by="user", at="at", gap="30 minutes"), pd.DataFrame)
+assert_type(sk.sessionize(clicks, None, "at", {"ada": "5m", None: "1h"}, new_when=["page"], ids="key"), pd.DataFrame)
+assert_type(sk.sessionize(clicks, "user", "at", ("column", "pause"), ends_when=("page", "bye")), pd.DataFrame)
+assert_type(run.assign(clicks, ids="hash"), pd.DataFrame)
 assert_type(sk.sessionize("clicks.csv", ["user", "page"], "at", "30m", "5m", prefix="visit_"), pd.DataFrame)
 
 with sk.open_store("memory", "clicks", retention="1h") as store:

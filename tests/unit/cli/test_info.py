@@ -202,14 +202,13 @@ def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: Capture)
 
 def test_seconds_with_a_fraction(tmp_path: Path, capsys: Capture) -> None:
     file = write_clicks(tmp_path, "user,at\n" + "".join(f"{'ab'[n % 2]},{1736035216.123 + n}\n" for n in range(6)))
-    way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with --unit ms"""
-    shown = printed(capsys, "info", file)
-    assert way in shown
-    assert shown.splitlines()[-1] == "To go on, make times of at with the line of pandas beside it."
-    assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
+    command = proposed(printed(capsys, "info", file))
+    assert command[4:8] == ["--timestamp", "at", "--unit", "s"]
+    shown = printed(capsys, "sessionize", file, "--by", "user", "--at", "at", "--unit", "s", "--gap", "30m")
+    assert "2025-01-05 00:00:16.123Z" in shown
 
 
-@pytest.mark.parametrize("at", [1736035216.5, "Tue, 3 Nov 2026 10:00:00 CET"])
+@pytest.mark.parametrize("at", [1736035216123.5, "Tue, 3 Nov 2026 10:00:00 CET"])
 def test_texts_that_pandas_makes_times_of_are_told_of_json_too(at: Any, tmp_path: Path, capsys: Capture) -> None:
     """After its table, `info` read JSON and Parquet as CSV."""
     rows = pd.DataFrame({"user": list("ab") * 3, "at": at, "n": range(6)})

@@ -26,7 +26,7 @@ PARAMS: list[tuple[str, Any]] = [
     for param in command.params
     if param.param_type_name == "option"
 ]
-SEVERAL = {"key", "types", "mean", "sum", "min", "max", "restart"}
+SEVERAL = {"key", "types", "mean", "sum", "min", "max", "restart", "new_when", "starts_when", "ends_when"}
 
 
 def test_which_options_take_several_values() -> None:

@@ -200,3 +200,26 @@ def test_a_dump_of_kcat(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out"
     assert main(["report", str(tmp_path / "dump.json"), *options, "--sum", "payload.n", "--out", str(out)]) == 0
     assert "7" in (out / "sessions.csv").read_text(encoding="utf-8").splitlines()[1].split(",")
+
+
+def test_rules_of_sessions(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "clicks.csv"
+    file.write_text(
+        "user,at,to,event,code\na,2026-01-01T23:50,,login,1\na,2026-01-01T23:58,,view,05\n"
+        "a,2026-01-02T00:05,,logout,1\na,2026-01-02T00:06,2026-01-02T01:00,view,1\na,2026-01-02T01:20,,view,1\n"
+    )
+    command = ["sessionize", file, *COLUMNS, "--gap", "30m"]
+    rules = ["--until", "to", "--new-at", "midnight", "--ends-when", "event=logout", "--starts-when", "code=05"]
+    found = pd.read_csv(io.StringIO(printed(capsys, *command, *rules)), dtype={"code": str})
+    assert found["session_id"].tolist() == [0, 1, 2, 3, 3]
+    assert found["session_ended_by"].fillna("").tolist() == ["start", "midnight", "end", "", ""]
+    assert found["code"][1] == "05"
+    lengths = ["--max-length", "10m", "--max-rows", "2", "--new-when", "event"]
+    shown = pd.read_csv(io.StringIO(printed(capsys, *command, *lengths)))
+    assert shown["session_ended_by"].fillna("").tolist() == [*["value:event"] * 3, "gap", ""]
+    assert refused(capsys, *command, "--ends-when", "event").startswith("--ends-when takes a column and a value; got")
+    assert refused(capsys, *command, "--max-rows", "0").endswith("such as --max-rows 1000")
+    assert refused(capsys, *command, "--new-at", "25:00").startswith(
+        "--new-at must be a time of day; got '25:00'; --new"
+    )
+    assert refused(capsys, *command, "--ends-when", "gone=1").startswith("column 'gone' is not in the data")
