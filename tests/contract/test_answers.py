@@ -114,7 +114,7 @@ EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
 # What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
 REFUSED = {
     "shifts": {*KAFKAS, *EXPORTS, "write_html"},
-    "days": {*KAFKAS, *EXPORTS, "write_html", "assign", "merges", "lineage"},
+    "days": {*KAFKAS, *EXPORTS, "write_html", "merges", "lineage"},
 }
 NAMED = {"opened": OPENED, "added": ADDED, "merged": MERGED, "late": LATE}
 
