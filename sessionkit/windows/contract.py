@@ -61,7 +61,7 @@ class WindowKind(Protocol):
 
     @property
     def advance_ms(self) -> int | None:
-        """Time from one start to the next, if windows start at its multiples; else None."""
+        """Time from one start to the next, if windows start at its multiples, or so much after them; else None."""
 
     @property
     def inclusive_end(self) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt, NumberOverflow
+from sessionkit.report.page import Findings, page
 from sessionkit.windows.calendar import Unit, Weekday
 from tests.interpreted import fewer
 from tests.kinds import plan_of
@@ -246,6 +247,32 @@ def test_any_cut_over_a_store_gives_the_same(windows: Any, kind: Any, emit: str,
             parts.append(plan.run(table.slice(lo, hi - lo), store=store))
     assert [row for part in parts for row in part.changelog().to_pylist()] == whole.changelog().to_pylist()
     assert plan.run(table).assign(table)["window_id"].null_count == whole.metrics()["dropped-records-total"]
+
+
+@pytest.mark.parametrize("windows", [MOVED, CALENDAR], ids=["offset", "calendar"])
+def test_the_final_results_of_suppress_are_those_of_emit_on_close(windows: Any) -> None:
+    rng = np.random.default_rng(9)
+    times = NOW_MS + np.sort(rng.integers(0, 300, 90)) * HOUR_MS - rng.integers(0, 9, 90) * HOUR_MS
+    table = pa.table({"key": rng.choice(["ada", "bob"], 90), "at": times})
+    plan = plan_of(windows).suppress("until_window_closes")
+    closed = plan_of(windows, "on_window_close").run(table).changelog()
+    names = ["key", "window_start_ms", "window_end_ms", "count"]
+    sent = plan.run(table).changelog().select(names)
+    assert len(sent) > 10 and sorted(map(repr, sent.to_pylist())) == sorted(map(repr, closed.select(names).to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("windows", "said"),
+    [
+        (MOVED, "one begins every <b>1 d</b>. Windows are moved by <b>6 h</b>."),
+        (CALENDAR, "windows are <b>calendar days of Europe/Berlin, grace 2 h</b>."),
+    ],
+    ids=["offset", "calendar"],
+)
+def test_a_report_says_which_windows_they_are(windows: Any, said: str) -> None:
+    run = plan_of(windows).run(pa.table({"key": ["a", "b"], "at": [NOW_MS, NOW_MS + 5]}))
+    text = page(Findings(title="clicks", plan=run.plan, counts=run.metrics(), local=run))
+    assert said in text and "the report cannot recompute this run in the browser" in text
 
 
 def plain(windows: Any, times: list[int]) -> dict[tuple[int, int], int]:
