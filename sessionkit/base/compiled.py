@@ -190,16 +190,3 @@ def _is_kept(function: Any) -> bool:
 
 
 NOTHING = -1  # no position: the window has no value yet
-
-
-@inlined
-def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
-    """Whether the value at `at` takes the place of the one at `held`: it is smaller, or larger; of equal ones no.
-
-    Without values (None) positions alone count: the first one stays, or the last one is taken.
-    """
-    if held == NOTHING:
-        return True
-    if values is None:
-        return largest
-    return values[at] > values[held] if largest else values[at] < values[held]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
-from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.process import Hand, at_once
 from sessionkit.base.progress import Reached
 from sessionkit.records.batch import RecordBatch
@@ -36,6 +36,19 @@ def count_each(codes, counts):  # type: ignore[no-untyped-def]
     """Adds to `counts` how often each code is there."""
     for i in range(codes.shape[0]):
         counts[codes[i]] += 1
+
+
+@inlined
+def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
+    """Whether the value at `at` takes the place of the one at `held`: it is smaller, or larger; of equal ones no.
+
+    Without values (None) positions alone count: the first one stays, or the last one is taken.
+    """
+    if held == NOTHING:
+        return True
+    if values is None:
+        return largest
+    return values[at] > values[held] if largest else values[at] < values[held]
 
 
 class Columns(NamedTuple):

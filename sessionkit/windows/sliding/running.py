@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.arrays import Flags, Longs
-from sessionkit.base.compiled import NOTHING, compiled_loop, inlined, is_better
+from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.feed import is_better
 from sessionkit.windows.sliding.finals import checks_of
 
 
