@@ -40,6 +40,7 @@ from .steps.written import Written as Written
 from .stores import open_store as open_store
 from .views.drawing.palettes import options as options
 from .widgets import browse as browse, play as play, tune as tune, watch as watch
+from .windows.calendar import CalendarWindows as CalendarWindows
 from .windows.hopping import TimeWindows as TimeWindows
 from .windows.session import SessionWindows as SessionWindows
 from .windows.sliding.windows import SlidingWindows as SlidingWindows

@@ -478,7 +478,7 @@ class Plan:
             raise InvalidArgument(problem("deployment takes a deployment", shorten(repr(how)), want))
         if (lacking := self._complete_windows.not_in_kafka) is not None:
             what, want = lacking
-            raise InvalidArgument(problem(what, repr(self.windows), want))
+            raise NotBuilt(problem(what, repr(self.windows), want))
         check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
 
     def _check_store(self, store: PlanStore | None) -> None:

@@ -37,7 +37,7 @@ NEVER = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 # A kind of window answers for itself; where it is asked for by name all the same, there are this many places.
 KIND_QUESTIONS = 9
-KINDS_OF_WINDOWS = {"SessionWindows", "TimeWindows", "SlidingWindows", "SessionTrace", "WindowTrace"}
+KINDS_OF_WINDOWS = {"SessionWindows", "TimeWindows", "CalendarWindows", "SlidingWindows", "SessionTrace", "WindowTrace"}
 
 
 @cache
@@ -233,7 +233,7 @@ def test_each_kind_has_one_late_rule() -> None:
     assert asked == {
         "is_late": {"windows.session", "windows.hopping", "windows.sliding.windows"},
         "session_is_late": {"windows.session", "windows.session_kernel"},
-        "window_is_late": {"windows.hopping", "windows.hopping_kernel", "windows.hopping_by_slot"},
+        "window_is_late": {"windows.calendar", "windows.hopping", "windows.hopping_kernel", "windows.hopping_by_slot"},
         "sliding_is_late": {"windows.sliding.windows"},
     }
 

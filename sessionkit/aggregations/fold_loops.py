@@ -14,7 +14,7 @@ values: those that were loaded, and those of the records from `base` on.
 import numpy as np
 
 from sessionkit.base.compiled import NOTHING, compiled, compiled_loop
-from sessionkit.windows.loops import is_better
+from sessionkit.windows.feed import is_better
 
 
 @compiled_loop

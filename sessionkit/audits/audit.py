@@ -318,7 +318,7 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
     Raises:
         InvalidArgument: a store of your own, restarts that are no rows of the records, or a Spark DataFrame, whose rows
             have no order.
-        NotBuilt: a restart of another kind than "disk".
+        NotBuilt: a restart of another kind than "disk", or windows that Kafka has not, such as calendar windows.
     Source:
         KIP-825, KIP-328, KIP-63; StreamsConfig; the store rules of Kafka Streams 4.3.1.
     Example:

@@ -92,7 +92,7 @@ _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.T
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 _WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
 _ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
-_DAYS = 'sk.TimeWindows(size="1d", grace="1h") has days of UTC; docs/extending.md has windows of calendar days'
+_DAYS = 'sk.CalendarWindows("day", timezone="Europe/Berlin", grace="1h") has days, weeks, months, quarters and years'
 _OWN = "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
@@ -100,7 +100,7 @@ WITHOUT_COUNTERPART = {
     "join": "sessionkit aggregates one stream, and joins none",
     "cogroup": "put the streams into one frame, and name each aggregation in plan.aggregate(…)",
     "compare": "run.compare(other) compares two runs of the same records",
-    **dict.fromkeys(("DayWindows", "CalendarWindows", "Days", "WeekWindows", "MonthWindows"), _DAYS),
+    **dict.fromkeys(("DayWindows", "CalendarDays", "Days", "WeekWindows", "MonthWindows"), _DAYS),
     "KTable": "plan.run(data).table() has the last value of each window",
     "ofInactivityGapAndGrace": _SESSIONS,
     "ofInactivityGapWithNoGrace": _SESSIONS.replace("5m", "0s"),

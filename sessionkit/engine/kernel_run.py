@@ -37,8 +37,7 @@ from sessionkit.trace.loops import are_few_places, closed_windows, order_by_plac
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.trace import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind, do_overlap
-from sessionkit.windows.feed import CHUNK, Expiry, Feed, Loaded
-from sessionkit.windows.loops import count_each
+from sessionkit.windows.feed import CHUNK, Expiry, Feed, Loaded, count_each
 
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
 LARGE = 2**24  # records whose memory counts more than the time to get it anew

@@ -67,7 +67,7 @@ class Target(Generic[W, A]):
     """Another system: what is written for each kind of window, by its class, and for each aggregation, by its name.
 
     `missing` names the kinds that Kafka has and it has not, each with what comes nearest; `suppresses` tells whether it
-    can hold results back so.
+    can hold results back so, and `takes_offset` whether its windows can have an offset.
     """
 
     system: str
@@ -75,6 +75,7 @@ class Target(Generic[W, A]):
     aggregations: Mapping[str, A]
     missing: Mapping[type, tuple[str, str]] = field(default_factory=dict)
     suppresses: Callable[[Suppression], bool] = field(default=lambda suppression: False)
+    takes_offset: bool = False
 
     def check(
         self,
@@ -88,8 +89,11 @@ class Target(Generic[W, A]):
             name, nearest = self.missing[kind]
             raise NotBuilt(problem(f"{self.system} has no {name} as Kafka has them", repr(windows), nearest))
         if kind not in self.kinds:
-            want = " or ".join(sorted(each.__name__ for each in self.kinds))
-            raise NotBuilt(problem(f"windows of this kind cannot be written for {self.system}", repr(windows), want))
+            _, nearest = windows.not_in_kafka or ("", " or ".join(sorted(each.__name__ for each in self.kinds)))
+            raise NotBuilt(problem(f"windows of this kind cannot be written for {self.system}", repr(windows), nearest))
+        if getattr(windows, "offset_ms", 0) and not self.takes_offset:
+            want = "windows without one; plan.to_flink_sql() and plan.to_spark() write it"
+            raise NotBuilt(problem(f"{self.system} has no windows with an offset", repr(windows), want))
         if suppression is not None and not self.suppresses(suppression):
             want = 'leave out suppress; .emit("on_window_close") sends final results'
             raise NotBuilt(problem(f"{self.system} has no such buffer", suppression.code(), want))

@@ -65,14 +65,15 @@ def _sessions(windows: SessionWindows, key: str, time: str) -> _Windows:
 
 def _time_windows(windows: TimeWindows, key: str, time: str) -> _Windows:
     over, delay_ms = f"TABLE `records`, DESCRIPTOR({time})", windows.grace_ms + 1
-    size = flink_interval(windows.size_ms)
+    size, is_moved = flink_interval(windows.size_ms), windows.offset_ms > 0
+    lengths = f"{size}, {flink_interval(windows.offset_ms)}" if is_moved else size
+    first = ("Flink also has the windows that start before 1970; the plan's start at 0.",)
     if windows.advance_ms == windows.size_ms:
-        return _Windows(f"TUMBLE({over}, {size})", "window_end", delay_ms)
+        return _Windows(f"TUMBLE({over}, {lengths})", "window_end", delay_ms, first if is_moved else ())
     if windows.size_ms % windows.advance_ms:
         want = "a size that is a multiple of the advance"
         raise NotBuilt(problem("Flink's HOP takes whole numbers of advances", repr(windows), want))
-    first = "Flink also has the windows that start before 1970; the plan's start at 0."
-    return _Windows(f"HOP({over}, {flink_interval(windows.advance_ms)}, {size})", "window_end", delay_ms, (first,))
+    return _Windows(f"HOP({over}, {flink_interval(windows.advance_ms)}, {lengths})", "window_end", delay_ms, first)
 
 
 # ---- aggregations
@@ -107,6 +108,7 @@ _ORDER = (
 _NEAREST = "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row"
 FLINK: Target[_Windows, _Aggregate] = Target(
     system="Flink SQL",
+    takes_offset=True,
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
     missing={SlidingWindows: ("sliding windows", _NEAREST)},
     aggregations={  # in the order in which their differences are listed

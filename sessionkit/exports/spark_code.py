@@ -118,15 +118,16 @@ def _sessions(windows: SessionWindows) -> _Windows:
 def _time_windows(windows: TimeWindows) -> _Windows:
     is_tumbling = windows.advance_ms == windows.size_ms
     advance = "" if is_tumbling else f', "{spark_interval(windows.advance_ms)}"'
+    offset = f', startTime="{spark_interval(windows.offset_ms)}"' if windows.offset_ms else ""
     first = "Spark also has the windows that start before 1970; the plan's start at 0."
     return _Windows(
-        code=f'F.window("event_time", "{spark_interval(windows.size_ms)}"{advance})',
+        code=f'F.window("event_time", "{spark_interval(windows.size_ms)}"{advance}{offset})',
         end=_END,
         watermark_delay_ms=windows.grace_ms,
         update_mode="update",
         differences=(),
         update_difference="Updates come once a micro-batch for each window that changed in it, not once a record.",
-        before_1970=() if is_tumbling else (first,),
+        before_1970=() if is_tumbling and not offset else (first,),
     )
 
 
@@ -179,6 +180,7 @@ def _nan(request: Request) -> str:
 _NEAREST = "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly"
 SPARK: Target[_Windows, _Aggregate] = Target(
     system="Spark",
+    takes_offset=True,
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
     missing={SlidingWindows: ("sliding windows", _NEAREST)},
     aggregations={  # in the order in which their differences are listed

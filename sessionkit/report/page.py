@@ -31,6 +31,7 @@ from sessionkit.views.over_time.finding import can_replay, explaining, finding, 
 from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.tables import frame_of, losses
 from sessionkit.views.words import clock, records_dropped
+from sessionkit.windows.contract import do_overlap
 from sessionkit.windows.missing_grace import missing_grace_ms
 
 TITLE_LENGTH, MOST_OF_A_COMMAND = 120, 4_000
@@ -142,6 +143,11 @@ def _lead(findings: Findings) -> str:
     elif windows.advance_ms is not None:
         said = f"A window is {reach} long and holds records with the same {key}; by {time}, one begins every "
         said += f"<b>{show_duration(windows.advance_ms)}</b>."
+        if offset_ms := windows.arguments()[1].get("offset_ms"):
+            said += f" Windows are moved by <b>{show_duration(offset_ms)}</b>."
+    elif not do_overlap(windows):
+        said = f"A window holds records with the same {key}; by {time}, windows are "
+        said += f"<b>{escape_html(windows.in_words())}</b>."
     else:
         said = f"A window holds records with the same {key} whose {time} lie at most "
         said += f"<b>{show_duration(windows.time_difference_ms)}</b> apart: one ends with each record, and one begins "

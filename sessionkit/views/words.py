@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,8 +24,8 @@ from sessionkit.base.decisions import (
     REPLAYED,
     TICK,
 )
-from sessionkit.base.durations import DAY, HOUR, show_duration
-from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
+from sessionkit.base.durations import DAY, HOUR, duration_code, show_duration
+from sessionkit.base.moments import SHORT_HISTORY_MS, show_time, zone_of
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.kernel_run import run_kernel
@@ -104,6 +105,8 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
 def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     """A sentence where windows of whole days, or hours, do not begin with a day, or hour, of the run's zone."""
     latest_ms, step_ms = int(batch.timestamp_ms.max(initial=-1)), windows.advance_ms
+    if windows.not_in_kafka is not None:  # their start was chosen
+        return []
     if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
         return []
     begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
@@ -114,10 +117,24 @@ def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
         past = f"{int(begins[3:])} min past the hour in {batch.timezone}."
         return [f"{whole} whole hours of UTC, {kafka} {past}"] if begins[3:] != "00" else []
     if begins == "00:00":
-        return [f"{whole} 00:00, as in Kafka Streams."] if on else []
-    days = ' Times without a zone of their own have days of their own clock with timezone="UTC"; '
-    days = "" if each else f"{days}docs/extending.md has windows of calendar days."
-    return [f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{days}"]
+        return [f"{whole} 00:00, as in Kafka Streams.{_other_starts(windows, batch.timezone, latest_ms)}"] if on else []
+    clock = "" if each else ' Times without a zone of their own have days of their own clock with timezone="UTC".'
+    said = f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{clock}"
+    return [f"{said}{_other_starts(windows, batch.timezone, latest_ms)}"]
+
+
+def _other_starts(windows: WindowKind, timezone: str, now_ms: int) -> str:
+    """How windows of whole days begin at midnight of a zone, as it is at this time; weeks with a Monday."""
+    is_weeks = windows.advance_ms == 7 * DAY
+    ahead = dt.datetime.fromtimestamp(now_ms // 1000, zone_of(timezone)).utcoffset()
+    ahead_ms = (ahead or dt.timedelta()) // dt.timedelta(milliseconds=1)
+    offset_ms = ((4 * DAY if is_weeks else 0) - ahead_ms) % (windows.advance_ms or DAY)
+    unit = {DAY: "day", 7 * DAY: "week"}.get(windows.reach_ms)
+    words = f' offset="{duration_code(offset_ms)}" moves them to {"Monday, " if is_weeks else ""}00:00'
+    words += f" in {timezone}{' at that time' if ahead_ms else ''}"
+    if unit is None or windows.advance_ms != windows.reach_ms:
+        return f"{words}."
+    return f'{words}; sk.CalendarWindows("{unit}", timezone="{timezone}", …) has calendar {unit}s.'
 
 
 def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:

@@ -5,6 +5,7 @@ holds sessions has those of `SessionKind`, too.
 """
 
 # each kind registers itself
+import sessionkit.windows.calendar
 import sessionkit.windows.hopping
 import sessionkit.windows.sliding.windows  # noqa: F401
 from sessionkit.base.compiled import compiled_loop

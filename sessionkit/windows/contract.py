@@ -61,7 +61,7 @@ class WindowKind(Protocol):
 
     @property
     def advance_ms(self) -> int | None:
-        """Time from one start to the next, if windows start at its multiples; else None."""
+        """Time from one start to the next, if windows start at its multiples, or so much after them; else None."""
 
     @property
     def inclusive_end(self) -> bool:
@@ -149,7 +149,7 @@ class WindowKind(Protocol):
 
 
 class OfOneLength:
-    """What is the same for every kind whose windows have one length, and are known by their start."""
+    """What is the same for every kind whose windows are known by their start, as long as all have one length."""
 
     noun = "window"
     holds = "windows"
@@ -226,8 +226,9 @@ def window_kind(kind: K) -> K:
 
 def do_overlap(windows: WindowKind) -> bool:
     """Whether a record can be in several of these windows."""
-    advance_ms = windows.advance_ms
-    return windows.holds == "windows" and (advance_ms is None or advance_ms < windows.reach_ms)
+    if windows.holds != "windows":
+        return False
+    return len(windows.windows_for(0)) > 1 if windows.advance_ms is None else windows.advance_ms < windows.reach_ms
 
 
 def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKind:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
+from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.process import Hand, at_once
 from sessionkit.base.progress import Reached
 from sessionkit.records.batch import RecordBatch
@@ -16,9 +17,38 @@ from sessionkit.records.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.loops import count_decisions, count_each
 
 CHUNK = 131_072  # records at a time: the memory that a chunk touches stays in the processor's cache
+AHEAD = 128  # records whose windows are read before they are needed
+MANY_ROWS = 2**25  # fewer windows have room at once: memory that is not used costs nothing
+
+
+@compiled_loop
+def count_decisions(decision, partition, counts, record_counts):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each decision was made, and to `record_counts` how many records each partition has."""
+    for i in range(decision.shape[0]):
+        counts[decision[i]] += 1
+        record_counts[partition[i]] += 1
+
+
+@compiled_loop
+def count_each(codes, counts):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each code is there."""
+    for i in range(codes.shape[0]):
+        counts[codes[i]] += 1
+
+
+@inlined
+def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
+    """Whether the value at `at` takes the place of the one at `held`: it is smaller, or larger; of equal ones no.
+
+    Without values (None) positions alone count: the first one stays, or the last one is taken.
+    """
+    if held == NOTHING:
+        return True
+    if values is None:
+        return largest
+    return values[at] > values[held] if largest else values[at] < values[held]
 
 
 class Columns(NamedTuple):

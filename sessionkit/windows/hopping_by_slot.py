@@ -155,7 +155,7 @@ def run_by_slot(feed: Feed, lengths: Lengths) -> tuple[Decided, npt.NDArray[np.v
     Nothing was loaded, and few windows of a slot are open at once.
     """
     announce_compiling(run_slots, "tumbling and hopping windows")
-    columns, counters = feed.whole(), np.zeros(3, np.int64)
+    columns, counters = lengths.moved(feed.whole()), np.zeros(3, np.int64)
     filled = np.zeros(feed.slots.count + 2, np.int64)
     spans = np.empty(len(feed), SPAN)
     sort_spans(
@@ -172,8 +172,10 @@ def run_by_slot(feed: Feed, lengths: Lengths) -> tuple[Decided, npt.NDArray[np.v
     count = int(counters[WINDOWS])
     start_ms = windows.number[:count]
     start_ms *= lengths.advance_ms
-    timestamp_ms, opened_at = windows.timestamp_ms[:count], windows.opened_at[:count]
-    return Decided(windows.slot[:count], start_ms, timestamp_ms, opened_at, int(counters[MISSED])), spans
+    start_ms, timestamp_ms = lengths.back(start_ms), lengths.back(windows.timestamp_ms[:count])
+    return Decided(
+        windows.slot[:count], start_ms, timestamp_ms, windows.opened_at[:count], int(counters[MISSED])
+    ), spans
 
 
 def _room(windows: SlotWindows | None, count: int, size: int) -> SlotWindows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.process import check_room, hand_each
 from sessionkit.trace.window_trace import TOUCH, Touches
 from sessionkit.windows.cells import EMPTY, empty_cells, find_cell, set_cell
-from sessionkit.windows.feed import Columns, Decided, Feed, Loaded
-from sessionkit.windows.loops import AHEAD, MANY_ROWS
+from sessionkit.windows.feed import AHEAD, MANY_ROWS, Columns, Decided, Feed, Loaded
 
 # `index` is the start as a multiple of the advance
 WINDOW = np.dtype(
@@ -199,12 +198,43 @@ def _copy_open_cells(cells, into, windows, size, advance, close_time_ms):  # typ
     return count
 
 
+class Grid(Protocol):
+    """Moves times so that windows begin at the multiples of their advance; the order of times stays."""
+
+    def moved(self, times_ms: Longs, /) -> Longs:
+        """These times on the even grid."""
+
+    def back(self, moved_ms: Longs, /) -> Longs:
+        """Times, or starts of windows, that are on the even grid, as they were."""
+
+
 class Lengths(NamedTuple):
-    """The lengths of tumbling and hopping windows."""
+    """The lengths of tumbling and hopping windows; those of another grid are found on an even one."""
 
     size_ms: int
     advance_ms: int
     grace_ms: int
+    grid: Grid | None = None
+
+    def moved(self, columns: Columns) -> Columns:
+        """Records with their times on the even grid."""
+        if self.grid is None:
+            return columns
+        close = [self.grid.moved(ms - self.grace_ms) for ms in (columns.stream_time_ms, columns.first_stream_time_ms)]
+        stair, first = (ms + self.grace_ms for ms in close)
+        times = self.grid.moved(columns.timestamp_ms)
+        return columns._replace(timestamp_ms=times, stream_time_ms=stair, first_stream_time_ms=first)
+
+    def loaded(self, loaded: Loaded) -> Loaded:
+        """Windows of a store with their times on the even grid."""
+        if self.grid is None:
+            return loaded
+        start, newest = self.grid.moved(loaded.start_ms), self.grid.moved(loaded.timestamp_ms)
+        return loaded._replace(start_ms=start, timestamp_ms=newest)
+
+    def back(self, moved_ms: Longs) -> Longs:
+        """Times on the even grid as they were."""
+        return moved_ms if self.grid is None else self.grid.back(moved_ms)
 
     @property
     def a_record(self) -> int:
@@ -241,6 +271,7 @@ class TimeState:
 
     def load(self, loaded: Loaded, slots: int, expected: int = 0) -> None:
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
+        loaded = self._lengths.loaded(loaded)
         slot = loaded.slot
         self.most = self.most if expected else 1
         room = max(TOUCHES_AT_ONCE, self.most)
@@ -275,7 +306,7 @@ class TimeState:
             self._grow_cells(close_time_ms[columns.slot_partition], self.most)
         self._rooms.reverse()
         room = self._rooms[0]
-        size_ms, advance_ms, grace_ms = self._lengths
+        size_ms, advance_ms, grace_ms, _ = self._lengths
         end = run_time_windows(
             begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, size_ms, advance_ms, grace_ms,
             columns.lo, self._head, self._windows, self._cells, self._hashed, columns.decision, room, counters,
@@ -291,7 +322,7 @@ class TimeState:
     def _grow_cells(self, close_time_ms: Longs, wanted: int) -> None:
         """Makes room for the cells wanted: what is closed goes, and what stays fills at most a quarter."""
         cells = empty_cells(int(self._counters[CELLS]) + wanted)
-        size_ms, advance_ms, _ = self._lengths
+        size_ms, advance_ms, *_ = self._lengths
         self._counters[CELLS] = _copy_open_cells(self._cells, cells, self._windows, size_ms, advance_ms, close_time_ms)
         self._cells = cells
 
@@ -300,13 +331,13 @@ def run_by_record(lengths: Lengths, feed: Feed, folds: Mapping[str, Any]) -> Dec
     """Decides every record and folds it into its windows."""
     state = TimeState(lengths)
     announce_compiling(run_time_windows, "tumbling and hopping windows")
-    steps = _steps(state, feed)
+    steps = _steps(lengths, state, feed)
     hand_each(feed.hand, (partial(_fold, folds, len(state.windows), step, lo) for lo, step in steps))
     windows = state.windows
     return Decided(
         slot=windows["slot"].copy(),
-        start_ms=windows["index"] * lengths.advance_ms,
-        timestamp_ms=windows["timestamp"].copy(),
+        start_ms=lengths.back(windows["index"] * lengths.advance_ms),
+        timestamp_ms=lengths.back(windows["timestamp"].copy()),
         opened_at=windows["opened_at"].copy(),
         missed_count=state.missed_count,
     )
@@ -318,9 +349,9 @@ def _fold(folds: Mapping[str, Any], windows: int, step: Step, lo: int) -> None:
         fold.feed_touches(step.record, step.window, lo)
 
 
-def _steps(state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
+def _steps(lengths: Lengths, state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
     state.load(feed.loaded, feed.slots.most, expected=len(feed))
-    for columns in feed.chunks():
+    for columns in map(lengths.moved, feed.chunks()):
         begin = 0
         while begin < len(columns.slot):
             step = state.feed(begin, columns)
@@ -332,14 +363,14 @@ def time_touches(lengths: Lengths, feed: Feed) -> Touches:
     """Every window that a record met, oldest first; the windows are numbered as in `run_by_record`."""
     state, kept = TimeState(lengths), []
     check_room(float(len(feed)) * state.most, *TOUCH)
-    for lo, step in _steps(state, feed):
+    for lo, step in _steps(lengths, state, feed):
         effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
         kept.append((step.record + lo, step.window.copy(), effect))
     record, window, effect = (
         np.concatenate([np.empty(0, kind), *(part[i] for part in kept)]).astype(kind, copy=False)
         for i, kind in enumerate((np.int64, np.int32, np.uint8))
     )
-    start_ms = state.windows["index"][window] * lengths.advance_ms
+    start_ms = lengths.back(state.windows["index"][window] * lengths.advance_ms)
     missed, none, late, missed_start_ms, _ = missed_touches(lengths, feed)
     # what a record missed is older than what it met, and goes before it
     order = np.argsort(np.concatenate([missed, record]), kind="stable")
@@ -354,8 +385,8 @@ def time_touches(lengths: Lengths, feed: Feed) -> Touches:
 
 def missed_touches(lengths: Lengths, feed: Feed) -> Touches:
     """Every window that was closed when its record came: far fewer than what the records met."""
-    size, advance, grace = lengths
-    columns = feed.whole()
+    size, advance, grace, _ = lengths
+    columns = lengths.moved(feed.whole())
     t, close = columns.timestamp_ms, columns.stream_time_ms - grace
     first, highest = np.maximum(0, t - size + advance) // advance, t // advance
     oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
@@ -364,4 +395,5 @@ def missed_touches(lengths: Lengths, feed: Feed) -> Touches:
     record = np.repeat(np.arange(len(t)), count)
     place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
     none = np.full(len(record), -1, np.int32)
-    return Touches(record, none, np.full(len(record), LATE, np.uint8), (first[record] + place) * advance, none)
+    start_ms = lengths.back((first[record] + place) * advance)
+    return Touches(record, none, np.full(len(record), LATE, np.uint8), start_ms, none)

@@ -9,17 +9,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.arrays import Codes, Longs
-from sessionkit.base.compiled import announce_compiling
+from sessionkit.base.compiled import announce_compiling, compiled_loop
 from sessionkit.base.decisions import OPENED
 from sessionkit.base.process import hand_each
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.trace import Merges
 from sessionkit.windows.feed import Columns, DecidedSessions, Feed
-from sessionkit.windows.loops import note_opened
 from sessionkit.windows.session_kernel import NO_SESSION, Events, SessionKernel, run_sessions
 
 NO_OFFSETS = np.empty(0, np.int64)
 _KINDS = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)  # of the columns of `Events`
+
+
+@compiled_loop
+def note_opened(decision, opened_code, partition, given_offset, following, opened_by):  # type: ignore[no-untyped-def]
+    """Fills `opened_by` with the offsets of the records that opened a window; returns how many there are.
+
+    Without given offsets they are counted on in `following`, one number a partition.
+    """
+    opened = 0
+    counted = given_offset.shape[0] == 0
+    for i in range(decision.shape[0]):
+        p = partition[i]
+        opened_by[opened] = following[p] if counted else given_offset[i]
+        following[p] += 1
+        opened += decision[i] == opened_code
+    return opened
 
 
 class Step(NamedTuple):

@@ -15,8 +15,7 @@ from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
-from sessionkit.windows.feed import NONE_NULL, Columns, Expiry, Loaded
-from sessionkit.windows.loops import AHEAD, MANY_ROWS
+from sessionkit.windows.feed import AHEAD, MANY_ROWS, NONE_NULL, Columns, Expiry, Loaded
 
 SESSION = np.dtype(
     [("start", "i8"), ("end", "i8"), ("older", "i4"), ("merged_into", "i4"), ("slot", "i4"), ("closed", "i4")],

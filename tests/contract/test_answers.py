@@ -15,7 +15,7 @@ from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.errors import SessionkitError
 from sessionkit.views.over_time.card_figure import card_figure
 from sessionkit.windows import WindowKind
-from tests.contract.kinds import EXAMPLES, plan_over, records, rows_of
+from tests.contract.kinds import EXAMPLES, KINDS, plan_over, records, rows_of
 from tests.kinds import plan_of
 
 Calls = dict[str, Callable[[], Any]]
@@ -111,10 +111,13 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
 
 KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit of suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
-# What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
+# What is refused of kinds that Kafka has not: what is Kafka's, what is written as code of others, the page's engine.
 REFUSED = {
     "shifts": {*KAFKAS, *EXPORTS, "write_html"},
-    "days": {*KAFKAS, *EXPORTS, "write_html", "assign", "merges", "lineage"},
+    "days": {*KAFKAS, *EXPORTS, "write_html", "merges", "lineage"},
+    "calendar": {*KAFKAS, *EXPORTS, "write_html", "merges", "lineage"},
+    "tumbling moved": {*KAFKAS, "to_java", "to_ksql", "write_html", "merges", "lineage"},
+    "hopping moved": {*KAFKAS, "to_java", "to_ksql", "to_flink_sql", "write_html", "merges", "lineage", "assign"},
 }
 NAMED = {"opened": OPENED, "added": ADDED, "merged": MERGED, "late": LATE}
 
@@ -161,11 +164,11 @@ def test_each_call_is_answered(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_is_known(name: str, tmp_path: Path) -> None:
     calls: Calls = {}
     for calls_of in (calls_of_run, calls_of_plan, calls_of_module):
-        calls |= calls_of(plan_over(EXAMPLES[name]), records(1), tmp_path)
+        calls |= calls_of(plan_over(KINDS[name]), records(1), tmp_path)
     assert {called for called, call in calls.items() if not answered(call)} == REFUSED[name]
 
 

@@ -196,9 +196,9 @@ def test_kafka_has_them_or_is_said_not_to(windows: WindowKind) -> None:
         assert len(run_deployed(plan, table).changelog())
         return
     what, _ = windows.not_in_kafka
-    with pytest.raises(InvalidArgument, match=what):
+    with pytest.raises(NotBuilt, match=what):
         run_deployed(plan, table)
-    with pytest.raises(InvalidArgument, match=what):
+    with pytest.raises(NotBuilt, match=what):
         sk.audit(plan, table)
 
 

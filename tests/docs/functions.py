@@ -32,7 +32,7 @@ PAGE = ROOT / "docs" / "functions.md"
 SECTIONS: dict[str, list[tuple[Any, str]]] = {
     "Which session does a row belong to": [(sk.sessionize, "")],
     "Plans": [(sk.group_by_key, ""), (sk.Plan, "plan")],
-    "Windows": [(sk.SessionWindows, ""), (sk.TimeWindows, ""), (sk.SlidingWindows, "")],
+    "Windows": [(sk.SessionWindows, ""), (sk.TimeWindows, ""), (sk.CalendarWindows, ""), (sk.SlidingWindows, "")],
     "Aggregations": [
         (getattr(sk, name), "")
         for name in (

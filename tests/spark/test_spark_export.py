@@ -17,6 +17,8 @@ WINDOWS = {
     "session": sk.SessionWindows(inactivity_gap="10s", grace="6s"),
     "tumbling": sk.TimeWindows(size="10s", grace="7s"),
     "hopping": sk.TimeWindows(size="10s", advance="4s", grace="7s"),
+    "tumbling moved": sk.TimeWindows(size="10s", offset="3s", grace="7s"),
+    "hopping moved": sk.TimeWindows(size="10s", advance="4s", offset="3s", grace="7s"),
 }
 WORD = "wo`rd.'\"\\\n*/"
 EVERY = every(WORD, real_sum="real sum", last="la`st.'\"\\\n")

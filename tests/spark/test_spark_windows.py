@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import sessionkit as sk
 from sessionkit.errors import NotBuilt
 from tests.optional import SparkSession
-from tests.spark.common import STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
+from tests.spark.common import (
+    STRATEGIES,
+    WINDOWS,
+    assert_events,
+    in_order,
+    plan_of,
+    read_stream,
+    records,
+    shuffled,
+    write_files,
+)
 from tests.spark.test_spark_batch import assert_alike, assert_same
 
 if TYPE_CHECKING:
@@ -38,6 +50,38 @@ def test_every_view_is_the_local_one(spark: SparkSession, kind: str, partitions:
     local = plan.run(table)
     assert local.metrics()["dropped-late"] > 20
     assert_all_views(plan.run(shuffled(spark, table)), local)
+
+
+MOVED = {
+    "calendar": sk.CalendarWindows("day", timezone="America/New_York", grace="6h"),
+    "offset": sk.TimeWindows(size="1d", offset="6h", grace="6h"),
+    "hopping with an offset": sk.TimeWindows(size="1d", advance="7h", offset="90m", grace="6h"),
+}
+
+
+def over_weeks(partitions: int) -> pa.Table:
+    """The records further apart: over weeks, around the night in which New York's clocks go back."""
+    table = records(partitions)
+    at = np.asarray(table["at"].cast(pa.int64())) // 1000
+    times = 1_698_700_000_000 + (at - 1_700_000_000_000) * 5_000 // partitions
+    return table.set_column(1, "at", pa.array(times * 1000, pa.timestamp("us", tz="UTC")))
+
+
+@pytest.mark.parametrize(("kind", "partitions"), [("calendar", 2), ("offset", 1), ("hopping with an offset", 2)])
+@pytest.mark.usefixtures("small_steps")
+def test_windows_that_kafka_has_not(spark: SparkSession, kind: str, partitions: int) -> None:
+    plan, table = plan_of(MOVED[kind], STRATEGIES[partitions % 2]), over_weeks(partitions)
+    local = plan.run(table)
+    assert local.metrics()["dropped-late"] > 9 and local.metrics()["windows"] > 50
+    assert_all_views(plan.run(shuffled(spark, table)), local)
+
+
+@pytest.mark.parametrize("kind", ["calendar", "offset"])
+def test_streams_of_windows_that_kafka_has_not(spark: SparkSession, kind: str, tmp_path: Path) -> None:
+    plan, table = plan_of(MOVED[kind], "on_window_close"), over_weeks(2)
+    folder = write_files(table, tmp_path / "in", [300, 700])
+    run = plan.stream(read_stream(spark, folder))
+    assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 3
 
 
 def test_trailing_only(spark: SparkSession) -> None:

@@ -129,7 +129,10 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     what = f"{call} cannot recompute this run in the browser"
     parameters = windows.arguments()[1]
     if type(windows) not in (SessionWindows, TimeWindows):
-        want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw sliding ones"
+        want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw others"
+        raise NotBuilt(problem(what, windows.code(), want))
+    if parameters.get("offset_ms"):
+        want = "windows without an offset; run.lanes() and run.plane() draw these"
         raise NotBuilt(problem(what, windows.code(), want))
     if not windows.is_ever_closed:
         raise NotBuilt(problem(what, windows.code(), "windows with a grace: what never closes has no price to show"))

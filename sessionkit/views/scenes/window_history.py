@@ -113,8 +113,9 @@ def places(starts_ms: Sequence[int], windows: WindowKind) -> list[int]:
     """A place for each window, so that no two in one place overlap: hopping windows go by their start offset, sliding
     ones, in order of start, take the first that is free."""
     if windows.advance_ms is not None:
-        every = -(-windows.ends_ms(0) // windows.advance_ms)
-        return [start // windows.advance_ms % every for start in starts_ms]
+        reach_ms, advance_ms = windows.reach_ms, windows.advance_ms
+        every = -(-reach_ms // advance_ms)
+        return [(windows.ends_ms(start) - reach_ms) // advance_ms % every for start in starts_ms]
     free_from: list[int] = []
     found = []
     for start in starts_ms:

@@ -14,7 +14,7 @@ from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.loops import is_better
+from sessionkit.windows.feed import is_better
 from sessionkit.windows.sliding.finals import checks_of
 
 

@@ -25,6 +25,8 @@ plan = (
 )
 tumbling = grouped.windowed_by(sk.TimeWindows(size="5m", grace="1m")).count()
 hopping = grouped.windowed_by(sk.TimeWindows(size="5m", advance="1m", grace="1m")).count()
+moved = grouped.windowed_by(sk.TimeWindows(size="1d", offset="6h", grace="1m")).count()
+months = grouped.windowed_by(sk.CalendarWindows("month", timezone="Europe/Berlin", grace="1m")).count()
 sliding = grouped.windowed_by(sk.SlidingWindows(time_difference="5m", grace=0)).count()
 capped = plan.emit("on_window_update").suppress("until_time_limit", "10s", max_records=5, when_full="shut_down")
 

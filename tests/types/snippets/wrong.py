@@ -25,7 +25,7 @@ plan.run(clicks, frame="panda")  # type: ignore
 plan.run(clicks, rules="kafka")  # type: ignore
 plan.run(clicks, store="rocksdb")  # type: ignore
 sk.SessionWindows(inactivity_gap=30, grace="10m")  # type: ignore
-sk.SessionWindows(gap="30m", grace="10m")  # type: ignore
+sk.SessionWindows(pause="30m", grace="10m")  # type: ignore
 sk.group_by_key("user", timestamp="at", on_bad_time="skip")  # type: ignore
 sk.group_by_key("user", timestamp="at", times="ms")  # type: ignore
 sk.group_by_key("user", timestamp="at", timezone=3)  # type: ignore

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
-from sessionkit.errors import InvalidArgument
+from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.exports.lengths import java_duration
 from tests.deployments import audit_deployed, run_deployed
 from tests.interpreted import fewer
@@ -699,5 +699,5 @@ def test_plans_that_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
         sk.audit(BY_KEY.count(), table)
     trailing = sk.SlidingWindows(time_difference_ms=5, grace=0, trailing_only=True)
-    with pytest.raises(InvalidArgument, match="Kafka has no trailing-only windows"):
+    with pytest.raises(NotBuilt, match="Kafka has no trailing-only windows"):
         sk.audit(BY_KEY.windowed_by(trailing).emit(CLOSE).count(), table)

@@ -27,7 +27,7 @@ PLAN = (
 MANY = [None] * 30
 PUBLIC = {name: getattr(sk, name) for name in sk.__all__}
 # Windows are values with an engine's own methods beside them; those that users call are checked.
-KINDS = (sk.SessionWindows, sk.TimeWindows, sk.SlidingWindows)
+KINDS = (sk.SessionWindows, sk.TimeWindows, sk.CalendarWindows, sk.SlidingWindows)
 
 
 def classes() -> dict[str, type]:
@@ -102,6 +102,7 @@ def test_the_kinds_of_objects_are_among_them(owner: str) -> None:
 
 RUN = PLAN.run(CLICKS)
 RIGHT: dict[str, Any] = {
+    "unit": "day", "timezone": "UTC",
     "key": "ada", "data": CLICKS, "plan": PLAN, "run": RUN, "held": RUN, "other": RUN, "windows": PLAN.windows,
     "strategy": "on_window_close", "until": "until_window_closes", "function": max, "value": "amount", "offset": 0,
     "column": "amount", "keys": "user", "by": "user", "at": "at", "gap": "1h", "partitions": 4, "kind": "memory",

@@ -37,7 +37,7 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
     ("sk", "distinct", "sk.count_distinct: How many different values that are not null"),
     ("sk", "compare", "run.compare(other) compares two runs"),
-    ("sk", "DayWindows", 'sk.TimeWindows(size="1d", grace="1h")'),
+    ("sk", "DayWindows", 'sk.CalendarWindows("day", timezone="Europe/Berlin", grace="1h")'),
     ("sk", "TumblingWindows", "sk.TimeWindows: "), ("sk", "sesionize", "sk.sessionize: "),
     ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
     ("sk", "read_csv", 'plan.run("clicks.csv") reads files itself'), ("run", "zzzzzz", "dir(run) lists the names"),

@@ -488,19 +488,28 @@ def test_the_day_with_the_most_to_see_is_a_day_of_the_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "size", "begins"), [("Europe/Berlin", "1d", "02:00"), ("Asia/Kolkata", "7d", "05:30")]
-)
-def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begins: str) -> None:
+    ("zone", "size", "begins", "offset"),
+    [
+        ("Europe/Berlin", "1d", "02:00", "22h"), ("Asia/Kolkata", "7d", "05:30", "3d18h30m"),
+        ("America/New_York", "7d", "20:00", "4d4h"),
+    ],
+)  # fmt: skip
+def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begins: str, offset: str) -> None:
     data = pd.DataFrame({"k": ["a", "a"], "t": ["2026-07-01 00:30", "2026-07-01 12:00"]})
     start = sk.group_by_key("k", timestamp="t", timezone=zone)
     days = start.windowed_by(sk.TimeWindows(size=size, grace="0s")).count()
     on_a_day = " on a Thursday" if size == "7d" else ""
     said = (
         f"Windows of {size[0]} d begin{on_a_day} at 00:00 UTC, as in Kafka Streams: that is {begins} in {zone} at the "
-        'end of the data. Times without a zone of their own have days of their own clock with timezone="UTC"; '
-        "docs/extending.md has windows of calendar days."
+        'end of the data. Times without a zone of their own have days of their own clock with timezone="UTC".'
     )
+    unit, monday = ("week", "Monday, ") if size == "7d" else ("day", "")
+    said += f' offset="{offset}" moves them to {monday}00:00 in {zone} at that time; '
+    said += f'sk.CalendarWindows("{unit}", timezone="{zone}", …) has calendar {unit}s.'
     assert days.run(data).remarks() == [said]
+    moved = start.windowed_by(sk.TimeWindows(size=size, offset=offset, grace="0s")).count().run(data)
+    assert moved.remarks() == [] and {at.hour for at in moved.table()["window_start"]} == {0}
+    assert size == "1d" or {at.day_name() for at in moved.table()["window_start"]} == {"Monday"}
     hopping = start.windowed_by(sk.TimeWindows(size="7d", advance="1d", grace="0s")).count().run(data).remarks()
     assert hopping[0].startswith("Windows of 7 d begin every 1 d at 00:00 UTC") and "docs/" not in hopping[0]
     hours = start.windowed_by(sk.TimeWindows(size="2h", grace="0s")).count().run(data).remarks()
@@ -511,5 +520,8 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
     for quiet in (sk.TimeWindows(size="1d", advance="30m", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
         assert start.windowed_by(quiet).count().run(data).remarks() == []
     in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()
-    week = ["Windows of 7 d begin on a Thursday at 00:00, as in Kafka Streams."]
+    week = [
+        'Windows of 7 d begin on a Thursday at 00:00, as in Kafka Streams. offset="4d" moves them to Monday, 00:00 in '
+        'UTC; sk.CalendarWindows("week", timezone="UTC", …) has calendar weeks.'
+    ]
     assert in_utc.run(data).remarks() == (week if size == "7d" else [])

@@ -14,6 +14,7 @@ from sessionkit.windows.sliding.steps import open_from, sliding_is_late
 KINDS: list[Any] = [
     sk.SessionWindows(inactivity_gap_ms=7, grace_ms=3),
     sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=3),
+    sk.CalendarWindows("day", timezone="Europe/Berlin", grace_ms=3),
     sk.SlidingWindows(time_difference_ms=5, grace_ms=3),
 ]
 

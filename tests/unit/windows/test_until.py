@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument
+from sessionkit.errors import InvalidArgument, NotBuilt
 from tests.deployments import run_deployed
 from tests.headings import heading
 from tests.interpreted import fewer
@@ -116,7 +116,7 @@ def test_as_a_value() -> None:
 def test_what_does_not_go_together(change: Any, telling: str) -> None:
     windows = sk.SessionWindows.until(inactivity_gap="5min", retention="1h")
     plan = group_in_ms("key").windowed_by(windows).count()
-    with pytest.raises(InvalidArgument, match=telling):
+    with pytest.raises((InvalidArgument, NotBuilt), match=telling):
         change(plan, pd.DataFrame({"key": ["a"], "at": [1]}))
 
 

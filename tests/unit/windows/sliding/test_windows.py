@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.errors import InvalidArgument, NumberOverflow
+from sessionkit.errors import InvalidArgument, NotBuilt, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 from tests.deployments import run_by, run_deployed
@@ -418,7 +418,7 @@ def test_trailing_only_has_final_results_only() -> None:
 
 
 def test_kafka_has_no_trailing_only_windows() -> None:
-    with pytest.raises(InvalidArgument) as caught:
+    with pytest.raises(NotBuilt) as caught:
         run_of(sliding(5, trailing_only=True), a(20), "on_window_close", "kafka")
     assert "Kafka has no trailing-only windows; got SlidingWindows(time_difference=" in str(caught.value)
 
