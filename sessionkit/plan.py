@@ -726,14 +726,18 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
         sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
     """
+    given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
+    _check_keys(keys, sep)
+    return Plan(Source(**given))
+
+
+def _check_keys(keys: tuple[str, ...], sep: str | None) -> None:
     if not keys:
         want = f'group_by_key("user", …); {ONE_KEY}'
         raise InvalidArgument(problem("a plan groups by one column or more", "none", want))
-    given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
     if len(keys) > 1 and not sep and all(isinstance(key, str) for key in keys):  # else Source says what is none
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'
         raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
-    return Plan(Source(**given))
 
 
 def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:

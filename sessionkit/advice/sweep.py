@@ -157,7 +157,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         Sweep: 3 grace; dropped as late 1.98% to 5.97%; 200 to 749 sessions stay apart from one of their key
     """
     plan, data = plan_and_data(plan, data, "sweep")
-    windows = {name: _several(name, each) for name, each in values.items()}
+    windows = {"inactivity_gap" if name == "gap" else name: _several(name, each) for name, each in values.items()}
     if not windows or not all(windows.values()):
         want = 'such as inactivity_gap=["30m", "1h"], grace=[0, "1h"]'
         raise InvalidArgument(problem("a sweep needs values", repr(values), want))

@@ -24,7 +24,7 @@ from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
-from sessionkit.records.keys import encode_keys, key_ranks
+from sessionkit.records.keys import key_ranks, keys_in
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
@@ -263,7 +263,7 @@ def batch_of(
                 None if source.partition is None else partitions_in(table, source.partition),
                 {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
             ),
-            lambda: _keys(table, source, marked),
+            lambda: keys_in(table, source.keys, source.sep, marked),
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
@@ -296,13 +296,6 @@ def batch_of(
         return batch
     rows = _by_time(batch.timestamp_ms)
     return batch.take(rows).replace(row=rows)
-
-
-def _keys(table: pa.Table, source: Source, remarks: list[str]) -> tuple[pa.Array, Codes]:
-    """(distinct keys, code of each record); the empty text for all where no column is the key."""
-    if not source.keys:
-        return pa.array([""], pa.large_string()), np.zeros(len(table), np.int32)
-    return encode_keys([table[name] for name in source.keys], source.keys, source.sep, remarks)
 
 
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:

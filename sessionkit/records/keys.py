@@ -23,6 +23,15 @@ MARKS = ("N/A", "NA", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", 
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
+def keys_in(
+    table: pa.Table, names: tuple[str, ...], sep: str | None, remarks: list[str] | None = None
+) -> tuple[pa.Array, Codes]:
+    """What `encode_keys` gives for the columns of these names; the empty text for all rows where there is no name."""
+    if not names:
+        return pa.array([""], pa.large_string()), np.zeros(len(table), np.int32)
+    return encode_keys([table[name] for name in names], names, sep, remarks)
+
+
 def encode_keys(
     columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None, remarks: list[str] | None = None
 ) -> tuple[pa.Array, Codes]:

@@ -240,5 +240,6 @@ def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKi
             what = f"{type(windows).__name__} has no such parameter"
             raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
     names = {twin for name in changed for twin in (name, f"{name}_ms", name.removesuffix("_ms"))}
+    names |= {"inactivity_gap", "inactivity_gap_ms"} if "gap" in changed else set()
     kept = {name: value for name, value in values.items() if name not in names}
     return make(**kept, **changed)

@@ -188,3 +188,17 @@ def test_a_plan_keeps_the_sessions_of_kafka() -> None:
     counted = plan.run(rows).assign(rows)
     counted = counted.loc[~counted["late"], [*rows]]
     assert sk.sessionize(counted, "user", "at", "30m", max_length="30m")["session_id"].tolist() == [0, 0, 1]
+
+
+def test_the_gap_has_a_short_name() -> None:
+    rows = frame([0, 5, 20, 40])
+    plan = sk.group_by_key("user", timestamp="at").windowed_by(sk.SessionWindows(gap="6m", grace="1m")).count()
+    assert plan == sk.group_by_key("user", timestamp="at").windowed_by(
+        sk.SessionWindows(inactivity_gap="6m", grace="1m")
+    ).count()  # fmt: skip
+    assert len(plan.with_windows(gap="16m").run(rows).table()) == 2
+    assert sk.sweep(plan, rows, gap=["6m", "16m"]).table()["windows"].tolist() == [3, 2]
+    assert sk.SessionWindows.until(gap="6m", retention="1d") == sk.SessionWindows.until(
+        inactivity_gap="6m", retention="1d"
+    )
+    assert sk.kinds(rows, "user", "at", gap="6m").words() == sk.kinds(rows, "user", "at", inactivity_gap="6m").words()
