@@ -156,7 +156,7 @@ def sessionize(
         >>> sk.sessionize(monday, by="user", at="at", gap="30s")["session_id"].tolist()
         [0, 0, 1]
         >>> sk.sessionize(monday, by="user", at="at", gap="30s", max_rows=1)["session_ended_by"].tolist()
-        ['rows', 'gap', nan]
+        ['rows', nan, nan]
     """
     given: dict[str, Any] = locals().copy()
     _check_names(by, at)

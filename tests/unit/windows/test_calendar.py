@@ -50,6 +50,7 @@ def starts_of_days(zone: str, year: int) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("zone", "year"), YEARS)
 def test_days_begin_with_their_date(zone: str, year: int) -> None:
     days, expected = sk.CalendarWindows("day", timezone=zone, grace=0), starts_of_days(zone, year)

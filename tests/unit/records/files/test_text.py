@@ -575,7 +575,7 @@ class SlowFile(io.BytesIO):
         super().close()
 
 
-@pytest.mark.parametrize("how", ["names", "batches"])
+@pytest.mark.parametrize("how", ["names", pytest.param("batches", marks=pytest.mark.thorough)])
 def test_a_file_is_not_closed_while_arrow_reads_ahead(how: str) -> None:
     """The thread that reads ahead would read from the next file that is opened, whose first block then were missing."""
     opened: list[SlowFile] = []
