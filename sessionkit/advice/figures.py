@@ -57,7 +57,8 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
     logs, found = suggestion.curve
     height = np.convolve(found, np.ones(ABOUT, np.int64), "same") if len(found) else found
     top = int(height.max(initial=1))
-    pauses_ms, edge = np.round(10**logs, 6), {"width": 2.5, "color": colours.edge}
+    pauses_ms = np.array([float(f"{ms:.12g}") for ms in np.round(10**logs, 6)])  # processors differ beyond
+    edge = {"width": 2.5, "color": colours.edge}
     figure = go.Figure(curve(pauses_ms, height, "pauses", edge, fillcolor=colours.body, showlegend=False))
     mark = {"symbol": "line-ns", "size": 9, "line": {"width": 1.4, "color": colours.line_words}}
     there = np.flatnonzero(found)
