@@ -212,9 +212,9 @@ def test_devices_that_miss_one_report_now_and_then_have_a_gap_too() -> None:
 
 def test_the_lengths_of_a_curve_are_the_same_on_every_processor() -> None:
     """Powers of numpy differ in their last digits; of long pauses these digits stood in the saved notebooks."""
-    at = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.cumsum(np.geomspace(1, 1e8, 60)), unit="s")
+    at = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.cumsum(np.geomspace(1, 1e7, 150)), unit="s")
     plan = sk.group_by_key("user", timestamp="at")
     figure = sk.suggest_gap(plan, pd.DataFrame({"user": "ada", "at": at.round("ms")})).figure()
     lengths = [float(x) for x in figure.data[0].x]
-    assert max(lengths) > 1e10
+    assert max(lengths) > 1e9
     assert lengths == [float(f"{x:.12g}") for x in lengths]
