@@ -83,7 +83,7 @@ def test_what_no_page_can_recompute_is_refused(small: sk.Run, tmp_path: Path) ->
     sessions = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5))
     sliding = plan.windowed_by(sk.SlidingWindows(time_difference_ms=5, grace_ms=5)).run(data)
     endless = plan.windowed_by(sk.SessionWindows.until(inactivity_gap_ms=5, retention_ms=100)).run(data)
-    for run, words in ((sliding, "sliding ones"), (endless, "a grace"), (run_deployed(sessions, data), "a deployment")):
+    for run, words in ((sliding, "draw others"), (endless, "a grace"), (run_deployed(sessions, data), "a deployment")):
         with pytest.raises(NotBuilt, match=words):
             run.write_html(place)
     with sk.open_store("memory", "clicks") as store:

@@ -81,9 +81,11 @@ def expected(plan: sk.Plan, table: pa.Table) -> list[Sent]:
             said["closed_by"] = next(closing)
         record = came[row["partition"], row["offset"]]
         at = record["at"].strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        value = {name: record[name] for name in ("amount", "ratio", "word", "unused")}
+        value = {name: record[name] for name in ("amount", "price", "ratio", "word", "unused")}
+        price = value["price"]  # all of its digits, as a number
+        value["price"] = None if price is None else "price"
         key = None if row["key"] is None else key_bytes(row["key"])
-        text = json.dumps({"at": at, **value}, separators=(",", ":"))
+        text = json.dumps({"at": at, **value}, separators=(",", ":")).replace(':"price"', f":{price}")
         found.append((key, text, {name: str(each) for name, each in said.items() if each is not None}))
     return found
 

@@ -20,7 +20,7 @@ FOOTERS_AT_ONCE = 8
 _VERSION = b"org.apache.spark.version"
 # Times of another calendar, which Spark turns into those of today.
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_PLAIN = ("is_signed_integer", "is_floating", "is_boolean", "is_binary")
+_PLAIN = ("is_signed_integer", "is_floating", "is_decimal128", "is_boolean", "is_binary")
 
 
 class ParquetFile(NamedTuple):
