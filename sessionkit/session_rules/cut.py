@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -179,7 +178,7 @@ def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
     """The lengths in a column of durations or texts, in milliseconds."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_duration(kind):
-        wide = numpy_array(column.cast(pa.duration("ms"), safe=False).cast(pa.int64()), absent=-1)
+        gaps = numpy_array(column.cast(pa.duration("ms"), safe=False).cast(pa.int64()), absent=-1)
         exact = column.cast(pa.duration("ns"), safe=False).cast(pa.int64())
         fine = np.flatnonzero(numpy_array(exact) % 1_000_000) if column.type.unit in ("us", "ns") else _NO_LONGS
         if len(fine):
@@ -187,10 +186,10 @@ def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
             raise InvalidData(
                 problem(f"column {name!r} has gaps finer than a millisecond", row_name(int(fine[0])), want)
             )
-        gaps = wide
     elif is_text_type(kind) or pa.types.is_null(kind):
         codes, lengths = _coded(column, name)
-        each = [-1 if text is None else duration_ms(text, f"gap in column {name!r}") for text in lengths]
+        words = lengths.to_pylist()
+        each = [-1 if text is None else duration_ms(text, f"gap in column {name!r}") for text in words]
         gaps = np.array([*each, -1], np.int64)[codes]
     else:
         want = (
@@ -221,15 +220,15 @@ def _values(opened: Opened, table: pa.Table, names: tuple[str, ...], count: int)
     return found
 
 
-def _coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, list[Any]]:
+def _coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array]:
     """(code of each row, values): -1 for a missing value, which is among the values of no code."""
     if pa.types.is_null(column.type) or not len(column):
-        return np.full(len(column), -1, np.int32), []
+        return np.full(len(column), -1, np.int32), pa.nulls(0)
     what, want = f"column {name!r} cannot be compared", "a column of text, numbers, times or truths"
     with errors_as(UnsupportedData, what, want, pa.ArrowException):
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         coded = coded.combine_chunks()
-    return numpy_array(coded.indices.cast(pa.int32()), absent=-1), coded.dictionary.to_pylist()
+    return numpy_array(coded.indices.cast(pa.int32()), absent=-1), coded.dictionary
 
 
 def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:
