@@ -28,6 +28,7 @@ from .audits.audit import Audit as Audit, audit as audit
 from .audits.suppressed import SuppressAudit as SuppressAudit
 from .deployed.deployment import Deployment as Deployment
 from .exports.export import Export as Export
+from .other_sessions.compare import compare_sessions as compare_sessions
 from .plan import group_by_key as group_by_key
 from .plan import Plan as Plan
 from .records.places import partition_for as partition_for

@@ -11,8 +11,8 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 ORDER = (
     "errors < base < records < trace | stores < windows < aggregations < suppression < engine < deployed | exports "
-    "< views < session_rules < steps < run < plan < advice < audits < spark < sessionize < widgets < report < cli "
-    "< replay_source | __main__ | __init__"
+    "< views < session_rules < steps < run < plan < advice < audits < spark < sessionize < other_sessions < widgets "
+    "< report < cli < replay_source | __main__ | __init__"
 )
 PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name in names.split(" | ")}
 # The two doors upward: `Plan.run` hands a Spark DataFrame to what knows Spark and loads it only then, and the registry

@@ -30,7 +30,7 @@ OF_A_PLAN = {
     "code": "to_python",
 }
 OF_A_RESULT = {
-    "figure": "plot show draw chart plane",
+    "figure": "plot show draw chart plane lanes",
     "heat_map": "figure plot show draw chart heatmap",
     "table": "to_pandas toPandas to_frame df dataframe result results collect head to_csv",
     "words": "text summary describe explain remarks",

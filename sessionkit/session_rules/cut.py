@@ -187,7 +187,7 @@ def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
                 problem(f"column {name!r} has gaps finer than a millisecond", row_name(int(fine[0])), want)
             )
     elif is_text_type(kind) or pa.types.is_null(kind):
-        codes, lengths = _coded(column, name)
+        codes, lengths = coded(column, name)
         words = lengths.to_pylist()
         each = [-1 if text is None else duration_ms(text, f"gap in column {name!r}") for text in words]
         gaps = np.array([*each, -1], np.int64)[codes]
@@ -214,21 +214,25 @@ def _values(opened: Opened, table: pa.Table, names: tuple[str, ...], count: int)
             raise UnsupportedData(
                 problem(f"column {name!r} holds objects", "new_when", "a column of values of one type")
             )
-        if pa.types.is_floating(column.type):
-            column = pc.if_else(pc.is_nan(column), None, column)
-        found[place] = _coded(column, name)[0]
+        found[place] = coded(column, name)[0]
     return found
 
 
-def _coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array]:
-    """(code of each row, values): -1 for a missing value, which is among the values of no code."""
+def coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array]:
+    """(code of each row, values): -1 for a missing value and for NaN, which are among the values of no code.
+
+    Raises:
+        UnsupportedData: the values cannot be compared.
+    """
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
     if pa.types.is_null(column.type) or not len(column):
         return np.full(len(column), -1, np.int32), pa.nulls(0)
     what, want = f"column {name!r} cannot be compared", "a column of text, numbers, times or truths"
     with errors_as(UnsupportedData, what, want, pa.ArrowException):
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        coded = coded.combine_chunks()
-    return numpy_array(coded.indices.cast(pa.int32()), absent=-1), coded.dictionary
+        whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        whole = whole.combine_chunks()
+    return numpy_array(whole.indices.cast(pa.int32()), absent=-1), whole.dictionary
 
 
 def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:

@@ -10,6 +10,7 @@ import sessionkit as sk
 from sessionkit.advice.kinds import Kinds
 from sessionkit.advice.suggest import GapSuggestion, GraceSuggestion
 from sessionkit.advice.sweep import Cell, Sweep
+from sessionkit.other_sessions.compare import SessionComparison
 from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
@@ -56,6 +57,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (sk.suggest_gap, ""), (GapSuggestion, "suggestion"), (sk.suggest_grace, ""), (GraceSuggestion, "suggestion"),
         (sk.sweep, ""), (Sweep, "sweep"), (Cell, "cell"),
     ],
+    "Sessions of another tool": [(sk.compare_sessions, ""), (SessionComparison, "compared")],
     "Kinds of windows beside each other": [(sk.kinds, ""), (Kinds, "kinds")],
     "Stores": [(sk.open_store, ""), (MemorySessionStore, "store"), (MemoryWindowStore, "store"), (sk.read_state, "")],
     "Pictures": [(Options, "sk.options")],

@@ -1,0 +1,1 @@
+"""Sessions that another tool made, beside ours: where they differ, and by which rule of theirs."""

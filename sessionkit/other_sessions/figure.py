@@ -1,0 +1,77 @@
+"""The picture of sessions of another tool above ours: a band for each reason, with its smallest example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from sessionkit.base.arrays import Longs
+from sessionkit.base.text import escape_label, plural
+from sessionkit.views.drawing.palettes import Theme, palette
+from sessionkit.views.drawing.simple_frame import ROW_LEFT, Bar, add_row_text, dots, dress_plain, span_bars
+
+if TYPE_CHECKING:
+    from sessionkit.other_sessions.compare import SessionComparison
+
+BAND, LENGTH = 132, 1_000  # pixels that a band is high; an example is so long, whatever time it takes
+NAME, EXAMPLE, THEIRS, ROWS, OURS, HEIGHT = (
+    0.4,
+    0.22,
+    0.02,
+    -0.15,
+    -0.32,
+    0.18,
+)  # of a band: where things lie, how high a session is
+LEAST = 8
+
+
+def lanes_of_both(compared: SessionComparison[Any], *, theme: Theme | None) -> go.Figure:
+    """Each example on a scale of its own, from its first row to its last one."""
+    colours, pairs, figure = palette(theme), compared._pairs, go.Figure()
+    bands = len(compared.reasons)
+    drawn: dict[str, list[Bar]] = {"session of theirs": [], "session of ours": []}
+    x: list[float] = []
+    y: list[float] = []
+    said: list[str] = []
+    for number in range(bands):
+        places = compared._example_places(number)
+        times_ms = pairs.time_ms[places]
+        at = _scaled(times_ms)
+        drawn["session of theirs"] += _bars(compared, pairs.their_id[places], times_ms, at, THEIRS - number)
+        drawn["session of ours"] += _bars(compared, pairs.our_id[places], times_ms, at, OURS - number)
+        x += at.tolist()
+        y += [ROWS - number] * len(at)
+        said += [escape_label(f"row {row}, {compared._clock(ms)}") for row, ms in
+                 zip(pairs.rows[places].tolist(), times_ms.tolist(), strict=True)]  # fmt: skip
+        reason, example = compared._told(number)
+        add_row_text(figure, NAME - number, reason, colours)
+        add_row_text(figure, EXAMPLE - number, example, colours)
+    looks = {"session of theirs": (colours.mute, colours.edge), "session of ours": (colours.body, colours.edge)}
+    for name, bars in drawn.items():
+        fill, edge = looks[name]
+        marker = {"color": fill, "line": {"width": 1.2, "color": edge}}
+        figure.add_trace(span_bars(bars, LEAST, width=HEIGHT * 0.8, name=name, marker=marker))
+    figure.add_trace(dots(x, y, "row", {"size": 7, "color": colours.record}, said))
+    words = compared.words()[:1]
+    dress_plain(figure, colours, "Sessions of theirs, above ours", words, max(bands, 1) * BAND, left=ROW_LEFT)
+    figure.update_yaxes(visible=False, range=[0.5 - max(bands, 1), 0.6])
+    figure.update_xaxes(visible=False, range=[-LEAST, LENGTH + 2 * LEAST]).update_layout(barmode="overlay")
+    return figure
+
+
+def _scaled(times_ms: Longs) -> Longs:
+    span = max(int(np.ptp(times_ms)), 1)
+    return np.asarray((times_ms - times_ms.min()) * (LENGTH / span), np.int64)
+
+
+def _bars(compared: SessionComparison[Any], session: Longs, times_ms: Longs, at: Longs, y: float) -> list[Bar]:
+    """A bar for each session of an example, from its first row there to the last one."""
+    bars = []
+    for each in np.unique(session):
+        rows = np.flatnonzero(session == each)
+        start, end = compared._clock(int(times_ms[rows[0]])), compared._clock(int(times_ms[rows[-1]]))
+        words = escape_label(f"{start} to {end}, {plural(len(rows), 'row')} of this example", 120)
+        bars.append((y, int(at[rows[0]]) - LEAST // 2, int(at[rows[-1]]) + LEAST // 2, words))
+    return bars

@@ -1,0 +1,90 @@
+"""Neighbouring rows of a key, in order of time: each pair is in one session or is cut, by us and by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.base.arrays import Codes, Flags, Longs, order_by
+from sessionkit.errors import UnsupportedData, attempted
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.inputs.opened import Opened
+from sessionkit.records.inputs.plain_columns import plain_table
+from sessionkit.session_rules.cut import coded
+
+Coded = tuple[Codes, pa.Array]  # number of each row's value, -1 for a missing one; and the values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Rows that both have in sessions, by key and time, and among equal times as they stand.
+
+    All but the first five have an element for each pair, a row and the next one of its key.
+    """
+
+    rows: Longs  # in that order
+    key: Longs  # whose row each of them is, of them all: a key in a partition
+    time_ms: Longs
+    our_id: Longs
+    their_id: Longs
+    before: Longs  # a place among `rows`; the later row of a pair stands behind it
+    pause_ms: Longs
+    ours: Flags  # whether it is cut
+    theirs: Flags
+
+    @property
+    def differ(self) -> Flags:
+        """The pairs that one of the two cuts and the other one does not."""
+        return self.ours != self.theirs
+
+    @property
+    def after(self) -> Longs:
+        """The place of the later row of each pair."""
+        return self.before + 1
+
+    def their_run(self) -> Longs:
+        """The place at which what is not cut by them has begun, for the earlier row of each pair."""
+        begins = np.ones(len(self.rows), np.bool_)
+        begins[self.after[~self.theirs]] = False
+        place = np.arange(len(self.rows))
+        return np.maximum.accumulate(np.where(begins, place, 0))[self.before]
+
+    def return_later(self) -> int:
+        """How many of their sessions are interrupted by another one of the same key."""
+        _, session = np.unique(np.stack([self.key, self.their_id]), axis=1, return_inverse=True)
+        parts = np.bincount(session.ravel()[self.after[self.theirs]], minlength=int(session.max(initial=0)) + 1)
+        first = np.ones(len(self.rows), np.bool_)
+        first[self.after] = False
+        parts += np.bincount(session.ravel()[first], minlength=len(parts))
+        return int((parts > 1).sum())
+
+
+def pairs_of(batch: RecordBatch, our_id: Longs, their_id: Longs) -> Pairs:
+    """The pairs of these rows; -1 is the session of a row that is in none."""
+    key = batch.key.astype(np.int64) + max(1, len(batch.keys)) * batch.partition.astype(np.int64)
+    rows = np.flatnonzero((our_id >= 0) & (their_id >= 0))
+    rows = rows[order_by(key[rows], batch.timestamp_ms[rows])]
+    key, time_ms, our_id, their_id = key[rows], batch.timestamp_ms[rows], our_id[rows], their_id[rows]
+    before = np.flatnonzero(key[1:] == key[:-1])
+    after = before + 1
+    return Pairs(
+        rows=rows,
+        key=key,
+        time_ms=time_ms,
+        our_id=our_id,
+        their_id=their_id,
+        before=before,
+        pause_ms=time_ms[after] - time_ms[before],
+        ours=our_id[after] != our_id[before],
+        theirs=their_id[after] != their_id[before],
+    )
+
+
+def other_columns(opened: Opened, named: set[str]) -> dict[str, Coded]:
+    """The columns by which they may have cut: those that are not named, and hold values that can be compared."""
+    table = plain_table(opened.table)
+    names = [name for name in table.column_names if name not in named and name not in opened.objects]
+    found = {name: attempted(coded, table[name], name, but=UnsupportedData) for name in names}
+    return {name: codes for name, codes in found.items() if codes is not None}

@@ -1,0 +1,284 @@
+"""Which rules of theirs would explain where they cut: each is tried on all pairs, and the best ones are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sessionkit.base.arrays import Codes, Flags, Longs, order_by
+from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, duration_code, show_duration
+from sessionkit.base.moments import clock_changes
+from sessionkit.base.text import literal, plural
+from sessionkit.other_sessions.pairs import Coded, Pairs
+
+MOST_REASONS, WRONG_FOR_RIGHT, FEW_VALUES = 6, 0.1, 100
+_STEPS = (DAY, HOUR, *(n * MINUTE for n in (30, 15, 10, 5, 1)), *(n * SECOND for n in (30, 10, 5, 1)), 100, 10)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A rule that they may have: a name, a sentence, arguments of `sessionize` that say the same, and where it cuts.
+
+    A rule that `replaces` says of every pair whether it is cut; the others cut some more.
+    """
+
+    name: str
+    words: str
+    way: Mapping[str, Any]
+    cuts: Flags
+    replaces: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rules that were taken, behind them what is said of the rest; which each pair has; -1 where alike."""
+
+    reasons: list[Reason]
+    of_pair: Codes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What the rules may be made of."""
+
+    pairs: Pairs
+    columns: Mapping[str, Coded]
+    keys: Mapping[str, Codes]  # the columns of the key, where there are several
+    by: tuple[str, ...]
+    zone: str
+    has_zone: bool  # times are sure without `timezone=`, which then only says where days begin
+    gap_ms: int | None  # None where the gap is not one length, or pauses count from ends
+
+
+def found_reasons(known: Known) -> Found:
+    """The rules, and which explains each pair: the first one that has it as they do."""
+    pairs, taken = known.pairs, _chosen(known)
+    cut, of_pair = pairs.ours, np.full(len(pairs.ours), -1, np.int32)
+    for number, reason in enumerate(taken):
+        cut = _with(reason, taken[:number], pairs.ours)
+        of_pair[pairs.differ & (of_pair < 0) & (cut == pairs.theirs)] = number
+    of_pair[cut != pairs.theirs] = -1
+    for rest in _unexplained(pairs, known.gap_ms):
+        here = pairs.differ & (of_pair < 0) & rest.cuts
+        if here.any():
+            of_pair[here] = len(taken)
+            taken.append(rest)
+    return Found(taken, of_pair)
+
+
+def _chosen(known: Known) -> list[Reason]:
+    """The rule that explains most of what differs, then the best one for the rest, as long as there is one.
+
+    A rule may be wrong about a tenth of the pairs that it explains.
+    """
+    pairs, taken, cut = known.pairs, list[Reason](), known.pairs.ours
+    while (unlike := cut != pairs.theirs).any() and len(taken) < MOST_REASONS:
+        best, gain = None, 0
+        for reason in _tried(known, unlike, taken):
+            now = _with(reason, taken, pairs.ours)
+            right, wrong = int((unlike & (now == pairs.theirs)).sum()), int((~unlike & (now != pairs.theirs)).sum())
+            if right - wrong > gain and wrong <= WRONG_FOR_RIGHT * right:
+                best, gain = reason, right - wrong
+        if best is None:
+            break
+        taken.append(best)
+        cut = _with(best, taken, pairs.ours)
+    for number, reason in enumerate(taken):
+        if reason.name in ("gap", "equal"):  # the others were not known when it was measured
+            taken[number] = next(_gap(known, _added(taken, len(pairs.ours))), reason)
+    return taken
+
+
+def _added(reasons: Sequence[Reason], count: int) -> Flags:
+    """Where any of the rules cuts that do not replace what is cut."""
+    return np.logical_or.reduce([np.zeros(count, np.bool_), *(each.cuts for each in reasons if not each.replaces)])
+
+
+def _with(reason: Reason, others: Sequence[Reason], ours: Flags) -> Flags:
+    """Where they would cut by a rule beside others."""
+    base = next((each.cuts for each in (reason, *others) if each.replaces), ours)
+    return base | _added([reason, *others], len(ours))
+
+
+def _unexplained(pairs: Pairs, gap_ms: int | None) -> Iterator[Reason]:
+    """What is to be said of pairs that no rule explains; the first that fits."""
+    words = "They cut between rows of the same time."
+    yield Reason("a repeated row", words, {}, (pairs.pause_ms == 0) & pairs.theirs)
+    if gap_ms is not None:
+        is_short = pairs.pause_ms <= gap_ms
+        yield Reason("a short pause", "They cut at a pause that the gap allows.", {}, is_short & pairs.theirs)
+        words = "They do not cut at a pause that is longer than the gap."
+        yield Reason("a long pause", words, {}, ~is_short & pairs.ours)
+    words = "No rule that was tried explains it."
+    yield Reason("another rule", words, {}, np.ones(len(pairs.pause_ms), np.bool_))
+
+
+def _tried(known: Known, unlike: Flags, taken: Sequence[Reason]) -> Iterator[Reason]:
+    """Rules in the order in which they are preferred, where two explain as much."""
+    pairs, may_replace = known.pairs, not any(each.replaces for each in taken)
+    more = _added(taken, len(unlike))
+    theirs_more = unlike & pairs.theirs
+    if may_replace and known.gap_ms is not None:
+        yield from _other_orders(known)
+    if theirs_more.any():
+        yield from _midnights(known)
+        yield from _changes(known)
+    if may_replace and known.gap_ms is not None:
+        yield from _gap(known, more)
+    if theirs_more.any():
+        yield from _events(known, theirs_more)
+        yield from _times_of_day(known, theirs_more)
+        yield from _limits(pairs, more | (pairs.ours if known.gap_ms is None else pairs.pause_ms > known.gap_ms))
+
+
+def _other_orders(known: Known) -> Iterator[Reason]:
+    """Sessions of the gap with more or less of a key, or of rows as they stand."""
+    pairs, gap_ms = known.pairs, known.gap_ms
+    assert gap_ms is not None
+    rows, none = pairs.rows, np.zeros(len(pairs.rows), np.int64)
+    if pairs.return_later():
+        for name, (codes, values) in known.columns.items():
+            if len(values) > 1:
+                own = codes[rows].astype(np.int64) + pairs.key * (len(values) + 1)
+                words = f"They give each value of {literal(name)} sessions of its own."
+                yield Reason(f"key:{name}", words, {"by": [*known.by, name]}, _chain(pairs, own, gap_ms), True)
+    for name in known.keys:
+        rest = [each[rows] for other, each in known.keys.items() if other != name]
+        own = np.unique(np.stack(rest), axis=1, return_inverse=True)[1].ravel()
+        by = [each for each in known.by if each != name]
+        words = f"They do not look at {literal(name)}, a part of the key."
+        yield Reason("key", words, {"by": by}, _chain(pairs, own, gap_ms), True)
+    words = "They count the pauses between rows of any key."
+    yield Reason("key", words, {"by": None}, _chain(pairs, none, gap_ms), True)
+    words = "They read the rows as they stand, not in order of time."
+    yield Reason("order", words, {}, _chain(pairs, pairs.key, gap_ms, by_row=True), True)
+
+
+def _chain(pairs: Pairs, own: Longs, gap_ms: int, *, by_row: bool = False) -> Flags:
+    """Whether pairs are cut where rows of the same number, one after the other, are further apart than the gap."""
+    order = order_by(own, pairs.rows if by_row else pairs.time_ms)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(pairs.time_ms[order]) > gap_ms) | (np.diff(own[order]) != 0)
+    session = np.empty(len(order), np.int64)
+    session[order] = np.cumsum(new)
+    return session[pairs.after] != session[pairs.before]
+
+
+def _midnights(known: Known) -> Iterator[Reason]:
+    pairs, zone, way = known.pairs, known.zone, {"new_at": "midnight"}
+    yield Reason("midnight", f"They cut at midnight in {zone}.", way, _other_day(pairs, zone, 0))
+    if zone != "UTC":
+        way = {**way, "timezone": "UTC"} if known.has_zone else {}
+        yield Reason("midnight", "They cut at midnight in UTC.", way, _other_day(pairs, "UTC", 0))
+
+
+def _times_of_day(known: Known, wanted: Flags) -> Iterator[Reason]:
+    """Half hours at which days may begin: the three that most of these pairs lie around."""
+    pairs, zone, few = known.pairs, known.zone, np.flatnonzero(wanted)
+    met = [int(_other_day(pairs, zone, half * HOUR // 2, few).sum()) for half in range(48)]
+    for half in np.argsort(met[1:], kind="stable")[::-1][:3] + 1:
+        at = f"{half // 2:02}:{half % 2 * 30:02}"
+        words = f"They cut at {at} in {zone}; in another zone that may be midnight."
+        yield Reason("zone", words, {"new_at": at}, _other_day(pairs, zone, int(half) * HOUR // 2))
+
+
+def _other_day(pairs: Pairs, zone: str, start_ms: int, few: Longs | None = None) -> Flags:
+    low, high = int(pairs.time_ms.min()), int(pairs.time_ms.max())
+    clocks = clock_changes(zone, high + 7 * DAY, min(0, low - 7 * DAY))
+    before = pairs.before if few is None else pairs.before[few]
+    days = (clocks.local(pairs.time_ms[[before, before + 1]]) - start_ms) // DAY
+    return days[0] != days[1]
+
+
+def _changes(known: Known) -> Iterator[Reason]:
+    pairs, sessions = known.pairs, len(np.unique(known.pairs.their_id))
+    for name, (codes, values) in known.columns.items():
+        codes = codes[pairs.rows]
+        now, last = codes[pairs.after], _last_known(pairs, codes)
+        is_their_id = len(values) >= sessions and np.array_equal(now != codes[pairs.before], pairs.theirs)
+        if len(values) > 1 and not is_their_id:
+            has_changed = (now >= 0) & (last >= 0) & (now != last)
+            yield Reason(f"value:{name}", f"They cut where {literal(name)} changes.", {"new_when": name}, has_changed)
+
+
+def _events(known: Known, wanted: Flags) -> Iterator[Reason]:
+    """The value of each column of a few that most of these pairs begin with, and the one that they end with."""
+    pairs = known.pairs
+    for name, (codes, values) in known.columns.items():
+        if not 1 < len(values) <= FEW_VALUES:
+            continue
+        for rule, word, places in (("starts_when", "before", pairs.after), ("ends_when", "after", pairs.before)):
+            value = codes[pairs.rows[places]]
+            seen = np.bincount(value[wanted] + 1, minlength=2)[1:]
+            most = int(seen.argmax())
+            if seen[most]:
+                event = values[most].as_py()
+                words = f"They cut {word} a row with {literal(event)} in {literal(name)}."
+                yield Reason(f"{rule.split('s_')[0]}:{name}", words, {rule: (name, event)}, value == most)
+
+
+def _last_known(pairs: Pairs, codes: Codes) -> Codes:
+    """The last known value before the later row of each pair, in their session; -1 for none."""
+    place = np.arange(len(codes))
+    begins = np.ones(len(codes), np.bool_)
+    begins[pairs.after[~pairs.theirs]] = False
+    known = np.maximum.accumulate(np.where(codes >= 0, place, -1))[pairs.before]
+    start = np.maximum.accumulate(np.where(begins, place, 0))[pairs.before]
+    return np.where(known >= start, codes[np.maximum(known, 0)], -1)
+
+
+def _gap(known: Known, more: Flags) -> Iterator[Reason]:
+    pairs, gap_ms = known.pairs, known.gap_ms
+    found = _threshold(pairs.pause_ms, pairs.theirs, ~more)
+    if found is None or gap_ms is None:
+        return
+    low, high = found
+    if high == gap_ms:
+        words = f"They cut at a pause of exactly {show_duration(gap_ms)}; we do where it is longer."
+        way = {"gap": duration_code(gap_ms - 1)}
+        yield Reason("equal", words, way, pairs.pause_ms >= gap_ms, True)
+        return
+    other = _round_length(low, high)
+    kind = "shorter" if other < gap_ms else "longer"
+    below = f" and below {show_duration(high)}" if high is not None else ""
+    words = f"Their gap is {kind}: at least {show_duration(low)}{below}."
+    yield Reason("gap", words, {"gap": duration_code(other)}, pairs.pause_ms > other, True)
+
+
+def _limits(pairs: Pairs, cut: Flags) -> Iterator[Reason]:
+    run, free = pairs.their_run(), ~cut
+    since_ms, rows = pairs.time_ms[pairs.after] - pairs.time_ms[run], pairs.after - run + 1
+    if (found := _threshold(since_ms, pairs.theirs, free)) and found[1] is not None:
+        most = _round_length(*found)
+        words, way = f"No session of theirs is longer than {show_duration(most)}.", {"max_length": duration_code(most)}
+        yield Reason("length", words, way, since_ms > most)
+    one = np.append(rows, 1), np.append(pairs.theirs, False), np.append(free, True)  # a first row is not cut
+    if (found := _threshold(*one)) and found[1] is not None:
+        words = f"No session of theirs has more than {plural(found[0], 'row')}."
+        yield Reason("rows", words, {"max_rows": found[0]}, rows > found[0])
+
+
+def _threshold(values: Longs, cut: Flags, free: Flags) -> tuple[int, int | None] | None:
+    """(largest value that is not cut, smallest that is) by the limit that is wrong about the fewest pairs."""
+    values, cut = values[free], cut[free]
+    if not len(values):
+        return None
+    order = np.argsort(values, kind="stable")
+    values, cut = values[order], cut[order]
+    ends = np.flatnonzero(np.append(np.diff(values) != 0, True))
+    wrong = np.cumsum(cut)[ends] + np.cumsum(~cut)[-1] - np.cumsum(~cut)[ends]
+    best = int(wrong.argmin())
+    is_last = best + 1 == len(ends)
+    return int(values[ends[best]]), None if is_last else int(values[ends[best + 1]])
+
+
+def _round_length(low: int, high: int | None) -> int:
+    """The roundest length that is not below `low`, and is below `high`."""
+    for step in _STEPS:
+        length = -(-low // step) * step
+        if length < (high if high is not None else low + max(low // 4, 2)):
+            return length
+    return low
