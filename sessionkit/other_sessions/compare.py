@@ -17,7 +17,7 @@ from sessionkit.base.durations import duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import key_name, literal, one_of, plural
 from sessionkit.errors import InvalidArgument, MissingColumn, NotBuilt, UnsupportedData, attempted, problem, shorten
-from sessionkit.other_sessions.pairs import Pairs, other_columns, pairs_of
+from sessionkit.other_sessions.pairs import Pairs, columns_of, pairs_of
 from sessionkit.other_sessions.reasons import Found, Known, Reason, found_reasons
 from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame
 from sessionkit.records.frames import Frame, to_frame
@@ -46,10 +46,15 @@ class SessionComparison(Pictured, Generic[Frame]):
     one of the two keeps together. What explains most of them comes first.
 
     Example:
-        >>> theirs = monday.assign(visit=["a", "b", "b"])
+        >>> theirs = monday.assign(visit=sk.sessionize(monday, "user", "at", "10s")["session_id"])
         >>> compared = sk.compare_sessions(theirs, theirs="visit", by="user", at="at", gap="30s")
-        >>> compared.table()[["reason", "they_cut", "they_join"]].values.tolist()
-        [['gap', 1, 1]]
+        >>> compared.reasons, compared.table()["they_cut"].tolist()
+        (['gap'], [1])
+        >>> print(compared.words()[-1])
+        With gap="10s", none would be left.
+        >>> len(compared.example("gap")), compared.rows()["our_session_id"].tolist()
+        (2, [0, 0, 1])
+        >>> figure = compared.figure(theme="dark")
     """
 
     _pairs: Pairs
@@ -59,8 +64,8 @@ class SessionComparison(Pictured, Generic[Frame]):
     _ours: Longs
     _theirs: Longs
     _by: tuple[str, ...]
-    _gap_ms: int | None
-    _left: int | None  # how many pairs differ with the rules that were found; None where they cannot be said
+    _way: Mapping[str, Any]  # the rules that were found as arguments of `sessionize`
+    _left: int | None  # how many pairs differ with them; None where there are none
     _names: tuple[str, str]  # of the column of theirs, and of the one of ours
 
     def table(self) -> Frame:
@@ -92,14 +97,13 @@ class SessionComparison(Pictured, Generic[Frame]):
         """What differs, each reason with an example, what their rules would leave, and rows that one of both lacks."""
         pairs, differ = self._pairs, int(self._pairs.differ.sum())
         ours, theirs = (int(cut.sum()) + len(pairs.rows) - len(pairs.before) for cut in (pairs.ours, pairs.theirs))
-        of = f"Of {plural(len(pairs.before), 'pair')} of rows that follow each other"
-        many = f"{differ:,} differ{'s' * (differ == 1)}: {plural(theirs, 'session')} of theirs, {ours:,} of ours"
-        alike = f"none differs: {plural(ours, 'session')} of both"
-        said = [f"{of}, {many if differ else alike}."]
+        of = f"of {plural(len(pairs.before), 'pair')} of rows that follow each other differ{'s' * (differ < 2)}"
+        sessions = f"{plural(theirs, 'session')} of theirs, {ours:,} of ours"
+        said = [f"{differ:,} {of}: {sessions}." if differ else f"None {of}: {plural(ours, 'session')} of both."]
         said += [" For example ".join(self._told(number)) for number in range(len(self.reasons))]
         if self._left is not None:
             left = f"{plural(self._left, 'difference')} would be left" if self._left else "none would be left"
-            said.append(f"With {_code(_joined(self._found.reasons))}, {left}.")
+            said.append(f"With {_code(self._way)}, {left}.")
         if (again := pairs.return_later()) and differ:
             said.append(f"{plural(again, 'session')} of theirs {'goes' if again == 1 else 'go'} on after another one.")
         return [*said, *self._lacking()]
@@ -225,9 +229,9 @@ def compare_sessions(
         InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `sessionize`.
         NotBuilt: the data is a Spark DataFrame, or there is a grace.
     Example:
-        >>> theirs = monday.assign(visit=["a", "b", "b"])
+        >>> theirs = monday.assign(visit=sk.sessionize(monday, "user", "at", "10s")["session_id"])
         >>> print(sk.compare_sessions(theirs, theirs="visit", by="user", at="at", gap="30s").words()[0])
-        Of 2 pairs of rows that follow each other, 2 differ: 2 sessions of theirs, 2 of ours.
+        1 of 1 pair of rows that follow each other differs: 3 sessions of theirs, 2 of ours.
     """
     _refuse(data, rules)
     keys = (by,) if isinstance(by, str) else tuple(by or ())
@@ -236,60 +240,65 @@ def compare_sessions(
     source = Source(keys=keys, timestamp=at, before_1970=True, **options)
     read = open_table(data, None, dataclasses.replace(source, **files))
     whole = to_frame(read.original, read.frame) if isinstance(read.original, pa.Table) else read.original
-    found = sessionize(whole, by, at, gap, prefix=_MARK, **rules)
-    opened = open_table(found, None, source)
-    if theirs not in opened.table.column_names:
-        columns = ", ".join(map(repr, read.table.column_names))
-        raise MissingColumn(problem("there is no column of their sessions", repr(theirs), f"one of {shorten(columns)}"))
     if ours in read.table.column_names:
         raise taken(ours)
-    our_id = numpy_array(opened.table[f"{_MARK}session_id"], absent=-1).astype(np.int64)
-    columns = plain_table(opened.table)
-    codes, values = coded(columns[theirs], theirs)
-    their_id = codes.astype(np.int64)
-    if theirs in opened.objects or (len(our_id) and not len(values)):
-        want = "a column of numbers or text with the session of each row"
-        raise UnsupportedData(problem(f"column {theirs!r} has no sessions", opened.table[theirs].type, want))
+    opened = open_table(whole, None, source)
+    their_id = _their_ids(opened, theirs)
+    our_id = _our_ids(whole, source, {"by": by, "at": at, "gap": gap, **rules})
     batch = batch_of(opened, source)
     pairs = pairs_of(batch, our_id, their_id)
-    length = None if rules.get("until") else attempted(duration_ms, gap, "gap", but=InvalidArgument)
-    own = {name for name in opened.table.column_names if name.startswith(_MARK)}
-    known = Known(
+    gap_ms = None if rules.get("until") else attempted(duration_ms, gap, "gap", but=InvalidArgument)
+    found, left = found_reasons(_known(opened, batch, pairs, source, theirs, gap_ms)), None
+    way = _joined(found.reasons, rules)
+    if way:
+        with warnings.catch_warnings(action="ignore"):
+            with_rules = _our_ids(whole, source, {"by": by, "at": at, "gap": gap, **rules, **way})
+        left = int(pairs_of(batch, with_rules, their_id).differ.sum())
+    return SessionComparison(
+        _pairs=pairs, _found=found, _batch=batch, _opened=dataclasses.replace(opened, original=whole), _ours=our_id,
+        _theirs=their_id, _by=keys, _way=way, _left=left, _names=(theirs, ours),
+    )  # fmt: skip
+
+
+def _our_ids(whole: Any, source: Source, asked: Mapping[str, Any]) -> Longs:
+    found = open_table(sessionize(whole, **asked, prefix=_MARK), [f"{_MARK}session_id"], source)
+    return numpy_array(found.table[0], absent=-1).astype(np.int64)
+
+
+def _their_ids(opened: Opened, theirs: str) -> Longs:
+    if theirs not in opened.table.column_names:
+        want = f"one of {shorten(', '.join(map(repr, opened.table.column_names)))}"
+        raise MissingColumn(problem("there is no column of their sessions", repr(theirs), want))
+    column = plain_table(opened.table.select([theirs]))[0]
+    codes, values = coded(column, theirs)
+    if theirs in opened.objects or (len(column) and not len(values)):
+        want = "a column of numbers or text with the session of each row"
+        raise UnsupportedData(problem(f"column {theirs!r} has no sessions", column.type, want))
+    return codes.astype(np.int64)
+
+
+def _known(opened: Opened, batch: RecordBatch, pairs: Pairs, source: Source, theirs: str, gap_ms: int | None) -> Known:
+    keys, at = source.keys, source.timestamp
+    of_keys = columns_of(opened, keys) if len(keys) > 1 else {}
+    others = [name for name in opened.table.column_names if name not in (*keys, at, theirs)]
+    return Known(
         pairs=pairs,
-        columns=other_columns(opened, {*keys, at, theirs, *own}),
-        keys={name: coded(columns[name], name)[0] for name in keys} if len(keys) > 1 else {},
+        columns=columns_of(opened, others),
+        keys={name: codes for name, (codes, _) in of_keys.items()},
         by=keys,
         zone=batch.timezone,
         has_zone=getattr(opened.table[at].type, "tz", None) is not None,
-        gap_ms=length,
-    )
-    explained, left = found_reasons(known), None
-    if _joined(explained.reasons):
-        with warnings.catch_warnings(action="ignore"):
-            again = sessionize(
-                whole, **{"by": by, "at": at, "gap": gap, **rules, **_joined(explained.reasons)}, prefix=_MARK
-            )
-        with_rules = numpy_array(open_table(again, [f"{_MARK}session_id"], source).table[0], absent=-1)
-        left = int(pairs_of(batch, with_rules, their_id).differ.sum())
-    return SessionComparison(
-        _pairs=pairs,
-        _found=explained,
-        _batch=batch,
-        _opened=dataclasses.replace(opened, original=whole),
-        _ours=our_id,
-        _theirs=their_id,
-        _by=keys,
-        _gap_ms=length,
-        _left=left,
-        _names=(theirs, ours),
+        gap_ms=gap_ms,
     )
 
 
-def _joined(reasons: Sequence[Reason]) -> dict[str, Any]:
-    """The arguments that say all of these rules; the columns of `new_when` are one list."""
-    names = [reason.way["new_when"] for reason in reasons if "new_when" in reason.way]
+def _joined(reasons: Sequence[Reason], rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that say all of these rules; the columns of `new_when`, and those given, are one list."""
     joined = {name: value for reason in reversed(reasons) for name, value in reason.way.items()}
-    return {**joined, **({"new_when": names if len(names) > 1 else names[0]} if names else {})}
+    given = rules.get("new_when", ())
+    names = [given] if isinstance(given, str) else [*given]
+    names += [reason.way["new_when"] for reason in reasons if "new_when" in reason.way]
+    return joined | ({"new_when": names if len(names) > 1 else names[0]} if "new_when" in joined else {})
 
 
 def _code(way: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,9 +83,8 @@ def pairs_of(batch: RecordBatch, our_id: Longs, their_id: Longs) -> Pairs:
     )
 
 
-def other_columns(opened: Opened, named: set[str]) -> dict[str, Coded]:
-    """The columns by which they may have cut: those that are not named, and hold values that can be compared."""
-    table = plain_table(opened.table)
-    names = [name for name in table.column_names if name not in named and name not in opened.objects]
-    found = {name: attempted(coded, table[name], name, but=UnsupportedData) for name in names}
+def columns_of(opened: Opened, names: Iterable[str]) -> dict[str, Coded]:
+    """The columns of these names whose values can be compared."""
+    table = plain_table(opened.table.select([name for name in names if name not in opened.objects]))
+    found = {name: attempted(coded, table[name], name, but=UnsupportedData) for name in table.column_names}
     return {name: codes for name, codes in found.items() if codes is not None}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sessionkit.base.arrays import Codes, Flags, Longs, order_by
 from sessionkit.base.durations import DAY, HOUR, MINUTE, SECOND, duration_code, show_duration
@@ -208,7 +209,7 @@ def _events(known: Known, wanted: Flags) -> Iterator[Reason]:
     """The value of each column of a few that most of these pairs begin with, and the one that they end with."""
     pairs = known.pairs
     for name, (codes, values) in known.columns.items():
-        if not 1 < len(values) <= FEW_VALUES:
+        if not 1 < len(values) <= FEW_VALUES or pa.types.is_floating(values.type):
             continue
         for rule, word, places in (("starts_when", "before", pairs.after), ("ends_when", "after", pairs.before)):
             value = codes[pairs.rows[places]]
@@ -232,10 +233,8 @@ def _last_known(pairs: Pairs, codes: Codes) -> Codes:
 
 def _gap(known: Known, more: Flags) -> Iterator[Reason]:
     pairs, gap_ms = known.pairs, known.gap_ms
-    found = _threshold(pairs.pause_ms, pairs.theirs, ~more)
-    if found is None or gap_ms is None:
-        return
-    low, high = found
+    assert gap_ms is not None
+    low, high = _threshold(pairs.pause_ms[~more], pairs.theirs[~more], 0)
     if high == gap_ms:
         words = f"They cut at a pause of exactly {show_duration(gap_ms)}; we do where it is longer."
         way = {"gap": duration_code(gap_ms - 1)}
@@ -249,36 +248,33 @@ def _gap(known: Known, more: Flags) -> Iterator[Reason]:
 
 
 def _limits(pairs: Pairs, cut: Flags) -> Iterator[Reason]:
-    run, free = pairs.their_run(), ~cut
+    run, theirs = pairs.their_run(), pairs.theirs[~cut]
     since_ms, rows = pairs.time_ms[pairs.after] - pairs.time_ms[run], pairs.after - run + 1
-    if (found := _threshold(since_ms, pairs.theirs, free)) and found[1] is not None:
-        most = _round_length(*found)
-        words, way = f"No session of theirs is longer than {show_duration(most)}.", {"max_length": duration_code(most)}
-        yield Reason("length", words, way, since_ms > most)
-    one = np.append(rows, 1), np.append(pairs.theirs, False), np.append(free, True)  # a first row is not cut
-    if (found := _threshold(*one)) and found[1] is not None:
-        words = f"No session of theirs has more than {plural(found[0], 'row')}."
-        yield Reason("rows", words, {"max_rows": found[0]}, rows > found[0])
+    most_ms, longer_ms = _threshold(since_ms[~cut], theirs, 0)
+    if longer_ms is not None:
+        most_ms = _round_length(most_ms, longer_ms)
+        words = f"No session of theirs is longer than {show_duration(most_ms)}."
+        yield Reason("length", words, {"max_length": duration_code(most_ms)}, since_ms > most_ms)
+    most, more = _threshold(rows[~cut], theirs, 1)
+    if more is not None:
+        words = f"No session of theirs has more than {plural(most, 'row')}."
+        yield Reason("rows", words, {"max_rows": most}, rows > most)
 
 
-def _threshold(values: Longs, cut: Flags, free: Flags) -> tuple[int, int | None] | None:
-    """(largest value that is not cut, smallest that is) by the limit that is wrong about the fewest pairs."""
-    values, cut = values[free], cut[free]
-    if not len(values):
-        return None
+def _threshold(values: Longs, cut: Flags, least: int) -> tuple[int, int | None]:
+    """(largest value that is not cut, smallest that is) by the limit that is wrong about the fewest; `least` is not."""
     order = np.argsort(values, kind="stable")
-    values, cut = values[order], cut[order]
+    values, cut = np.append(least, values[order]), np.append(False, cut[order])
     ends = np.flatnonzero(np.append(np.diff(values) != 0, True))
     wrong = np.cumsum(cut)[ends] + np.cumsum(~cut)[-1] - np.cumsum(~cut)[ends]
     best = int(wrong.argmin())
-    is_last = best + 1 == len(ends)
-    return int(values[ends[best]]), None if is_last else int(values[ends[best + 1]])
+    return int(values[ends[best]]), int(values[ends[best + 1]]) if best + 1 < len(ends) else None
 
 
 def _round_length(low: int, high: int | None) -> int:
     """The roundest length that is not below `low`, and is below `high`."""
     for step in _STEPS:
-        length = -(-low // step) * step
+        length = -(-low // step) * step or step
         if length < (high if high is not None else low + max(low // 4, 2)):
             return length
     return low

@@ -107,7 +107,7 @@ RIGHT: dict[str, Any] = {
     "strategy": "on_window_close", "until": "until_window_closes", "function": max, "value": "amount", "offset": 0,
     "column": "amount", "keys": "user", "by": "user", "at": "at", "gap": "1h", "partitions": 4, "kind": "memory",
     "name": "clicks", "path": "clicks.html", "size": 1, "aggregate": 1, "timestamp": "at", "checkpoint": "no", "q": 0.5,
-    "n": 3,
+    "n": 3, "theirs": "page",
 }  # fmt: skip
 NO_TEXT, NO_PATH = [5, ["a"], b"x"], [5, ["a"], CLICKS]
 WRONG = {"int": ["5", "a", 2.5, [1]], "str": NO_TEXT, "Path": NO_PATH, "Mapping": ["a", 5], "Theme": NO_TEXT}
