@@ -104,7 +104,7 @@ class SessionComparison(Pictured, Generic[Frame]):
         if self._left is not None:
             left = f"{plural(self._left, 'difference')} would be left" if self._left else "none would be left"
             said.append(f"With {_code(self._way)}, {left}.")
-        if (again := pairs.return_later()) and differ:
+        if (again := pairs.return_later) and differ:
             said.append(f"{plural(again, 'session')} of theirs {'goes' if again == 1 else 'go'} on after another one.")
         return [*said, *self._lacking()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -45,21 +46,27 @@ class Pairs:
         """The place of the later row of each pair."""
         return self.before + 1
 
-    def their_run(self) -> Longs:
-        """The place at which what is not cut by them has begun, for the earlier row of each pair."""
+    @cached_property
+    def sizes(self) -> tuple[Longs, Longs]:
+        """(time, rows) from the begin of their session to the later row of each pair, which may be in another one."""
         begins = np.ones(len(self.rows), np.bool_)
         begins[self.after[~self.theirs]] = False
-        place = np.arange(len(self.rows))
-        return np.maximum.accumulate(np.where(begins, place, 0))[self.before]
+        begin = np.maximum.accumulate(np.where(begins, np.arange(len(self.rows)), 0))[self.before]
+        return self.time_ms[self.after] - self.time_ms[begin], self.after - begin + 1
 
+    @cached_property
+    def orders(self) -> tuple[Longs, Longs, Longs]:
+        """The pairs by their pause, and by each of `sizes`."""
+        pause, time, rows = (np.argsort(each, kind="stable") for each in (self.pause_ms, *self.sizes))
+        return pause, time, rows
+
+    @cached_property
     def return_later(self) -> int:
         """How many of their sessions are interrupted by another one of the same key."""
-        _, session = np.unique(np.stack([self.key, self.their_id]), axis=1, return_inverse=True)
-        parts = np.bincount(session.ravel()[self.after[self.theirs]], minlength=int(session.max(initial=0)) + 1)
-        first = np.ones(len(self.rows), np.bool_)
-        first[self.after] = False
-        parts += np.bincount(session.ravel()[first], minlength=len(parts))
-        return int((parts > 1).sum())
+        begins = np.ones(len(self.rows), np.bool_)
+        begins[self.after[~self.theirs]] = False
+        parts = self.key[begins] * (int(self.their_id.max(initial=0)) + 1) + self.their_id[begins]
+        return int((np.unique(parts, return_counts=True)[1] > 1).sum())
 
 
 def pairs_of(batch: RecordBatch, our_id: Longs, their_id: Longs) -> Pairs:

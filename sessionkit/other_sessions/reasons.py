@@ -58,8 +58,8 @@ def found_reasons(known: Known) -> Found:
     """The rules, and which explains each pair: the first one that has it as they do."""
     pairs, taken = known.pairs, _chosen(known)
     cut, of_pair = pairs.ours, np.full(len(pairs.ours), -1, np.int32)
-    for number, reason in enumerate(taken):
-        cut = _with(reason, taken[:number], pairs.ours)
+    for number in range(len(taken)):
+        cut = _with(known, taken[: number + 1])
         of_pair[pairs.differ & (of_pair < 0) & (cut == pairs.theirs)] = number
     of_pair[cut != pairs.theirs] = -1
     for rest in _unexplained(pairs, known.gap_ms):
@@ -75,33 +75,38 @@ def _chosen(known: Known) -> list[Reason]:
 
     A rule may be wrong about a tenth of the pairs that it explains.
     """
-    pairs, taken, cut = known.pairs, list[Reason](), known.pairs.ours
+    pairs, taken, cut, fixed = known.pairs, list[Reason](), known.pairs.ours, list[Reason]()
     while (unlike := cut != pairs.theirs).any() and len(taken) < MOST_REASONS:
         best, gain = None, 0
-        for reason in _tried(known, unlike, taken):
-            now = _with(reason, taken, pairs.ours)
+        fixed = fixed or _fixed(known)
+        for reason in (*fixed, *_measured(known, unlike, taken)):  # of two that explain as much, the first
+            if reason.replaces and any(each.replaces for each in taken):
+                continue
+            now = _with(known, [*taken, reason])
             right, wrong = int((unlike & (now == pairs.theirs)).sum()), int((~unlike & (now != pairs.theirs)).sum())
             if right - wrong > gain and wrong <= WRONG_FOR_RIGHT * right:
                 best, gain = reason, right - wrong
         if best is None:
             break
         taken.append(best)
-        cut = _with(best, taken, pairs.ours)
+        cut = _with(known, taken)
     for number, reason in enumerate(taken):
         if reason.name in ("gap", "equal"):  # the others were not known when it was measured
-            taken[number] = next(_gap(known, _added(taken, len(pairs.ours))), reason)
+            taken[number] = next(_gap(known, _added(known, taken)))
     return taken
 
 
-def _added(reasons: Sequence[Reason], count: int) -> Flags:
-    """Where any of the rules cuts that do not replace what is cut."""
-    return np.logical_or.reduce([np.zeros(count, np.bool_), *(each.cuts for each in reasons if not each.replaces)])
+def _added(known: Known, reasons: Sequence[Reason]) -> Flags:
+    """Where a rule cuts that does not replace what is cut: one of these, or one of ours beside the gap."""
+    pairs = known.pairs
+    by_rules = pairs.ours & (pairs.pause_ms <= (-1 if known.gap_ms is None else known.gap_ms))
+    return np.logical_or.reduce([by_rules, *(each.cuts for each in reasons if not each.replaces)])
 
 
-def _with(reason: Reason, others: Sequence[Reason], ours: Flags) -> Flags:
-    """Where they would cut by a rule beside others."""
-    base = next((each.cuts for each in (reason, *others) if each.replaces), ours)
-    return base | _added([reason, *others], len(ours))
+def _with(known: Known, reasons: Sequence[Reason]) -> Flags:
+    """Where they would cut by these rules."""
+    base = next((each.cuts for each in reasons if each.replaces), known.pairs.ours)
+    return base | _added(known, reasons)
 
 
 def _unexplained(pairs: Pairs, gap_ms: int | None) -> Iterator[Reason]:
@@ -117,22 +122,22 @@ def _unexplained(pairs: Pairs, gap_ms: int | None) -> Iterator[Reason]:
     yield Reason("another rule", words, {}, np.ones(len(pairs.pause_ms), np.bool_))
 
 
-def _tried(known: Known, unlike: Flags, taken: Sequence[Reason]) -> Iterator[Reason]:
-    """Rules in the order in which they are preferred, where two explain as much."""
-    pairs, may_replace = known.pairs, not any(each.replaces for each in taken)
-    more = _added(taken, len(unlike))
-    theirs_more = unlike & pairs.theirs
-    if may_replace and known.gap_ms is not None:
-        yield from _other_orders(known)
-    if theirs_more.any():
-        yield from _midnights(known)
-        yield from _changes(known)
-    if may_replace and known.gap_ms is not None:
+def _fixed(known: Known) -> list[Reason]:
+    """The rules that do not depend on what was found already."""
+    orders = _other_orders(known) if known.gap_ms is not None else ()
+    return [*orders, *(_midnights(known) if len(known.pairs.before) else ()), *_changes(known)]
+
+
+def _measured(known: Known, unlike: Flags, taken: Sequence[Reason]) -> Iterator[Reason]:
+    """The rules whose lengths and values are those of the pairs that no other rule cuts."""
+    pairs, more = known.pairs, _added(known, taken)
+    is_replaced, theirs_more = any(each.replaces for each in taken), unlike & pairs.theirs
+    if known.gap_ms is not None and not is_replaced:
         yield from _gap(known, more)
     if theirs_more.any():
         yield from _events(known, theirs_more)
         yield from _times_of_day(known, theirs_more)
-        yield from _limits(pairs, more | (pairs.ours if known.gap_ms is None else pairs.pause_ms > known.gap_ms))
+        yield from _limits(pairs, unlike ^ pairs.theirs)
 
 
 def _other_orders(known: Known) -> Iterator[Reason]:
@@ -140,7 +145,7 @@ def _other_orders(known: Known) -> Iterator[Reason]:
     pairs, gap_ms = known.pairs, known.gap_ms
     assert gap_ms is not None
     rows, none = pairs.rows, np.zeros(len(pairs.rows), np.int64)
-    if pairs.return_later():
+    if pairs.return_later:
         for name, (codes, values) in known.columns.items():
             if len(values) > 1:
                 own = codes[rows].astype(np.int64) + pairs.key * (len(values) + 1)
@@ -195,7 +200,7 @@ def _other_day(pairs: Pairs, zone: str, start_ms: int, few: Longs | None = None)
 
 
 def _changes(known: Known) -> Iterator[Reason]:
-    pairs, sessions = known.pairs, len(np.unique(known.pairs.their_id))
+    pairs, sessions = known.pairs, int(known.pairs.their_id.max(initial=-1)) + 1
     for name, (codes, values) in known.columns.items():
         codes = codes[pairs.rows]
         now, last = codes[pairs.after], _last_known(pairs, codes)
@@ -234,7 +239,7 @@ def _last_known(pairs: Pairs, codes: Codes) -> Codes:
 def _gap(known: Known, more: Flags) -> Iterator[Reason]:
     pairs, gap_ms = known.pairs, known.gap_ms
     assert gap_ms is not None
-    low, high = _threshold(pairs.pause_ms[~more], pairs.theirs[~more], 0)
+    low, high = _threshold(pairs.pause_ms, pairs.orders[0], more, pairs.theirs, 0)
     if high == gap_ms:
         words = f"They cut at a pause of exactly {show_duration(gap_ms)}; we do where it is longer."
         way = {"gap": duration_code(gap_ms - 1)}
@@ -248,22 +253,26 @@ def _gap(known: Known, more: Flags) -> Iterator[Reason]:
 
 
 def _limits(pairs: Pairs, cut: Flags) -> Iterator[Reason]:
-    run, theirs = pairs.their_run(), pairs.theirs[~cut]
-    since_ms, rows = pairs.time_ms[pairs.after] - pairs.time_ms[run], pairs.after - run + 1
-    most_ms, longer_ms = _threshold(since_ms[~cut], theirs, 0)
+    (since_ms, rows), (_, by_time, by_rows) = pairs.sizes, pairs.orders
+    most_ms, longer_ms = _threshold(since_ms, by_time, cut, pairs.theirs, 0)
     if longer_ms is not None:
         most_ms = _round_length(most_ms, longer_ms)
         words = f"No session of theirs is longer than {show_duration(most_ms)}."
         yield Reason("length", words, {"max_length": duration_code(most_ms)}, since_ms > most_ms)
-    most, more = _threshold(rows[~cut], theirs, 1)
+    most, more = _threshold(rows, by_rows, cut, pairs.theirs, 1)
     if more is not None:
         words = f"No session of theirs has more than {plural(most, 'row')}."
         yield Reason("rows", words, {"max_rows": most}, rows > most)
 
 
-def _threshold(values: Longs, cut: Flags, least: int) -> tuple[int, int | None]:
-    """(largest value that is not cut, smallest that is) by the limit that is wrong about the fewest; `least` is not."""
-    order = np.argsort(values, kind="stable")
+def _threshold(values: Longs, order: Longs, others: Flags, cut: Flags, least: int) -> tuple[int, int | None]:
+    """(largest value that is not cut, smallest that is) by the limit that is wrong about the fewest; `least` is not.
+
+    Args:
+        order: by these values.
+        others: the pairs that are cut for another reason.
+    """
+    order = order[~others[order]]
     values, cut = np.append(least, values[order]), np.append(False, cut[order])
     ends = np.flatnonzero(np.append(np.diff(values) != 0, True))
     wrong = np.cumsum(cut)[ends] + np.cumsum(~cut)[-1] - np.cumsum(~cut)[ends]

@@ -71,6 +71,14 @@ def test_several_rules_are_found_together() -> None:
     assert set(found.table()["they_join"]) == {0}
 
 
+def test_a_rule_that_is_known_already_stays() -> None:
+    rows = clicks()
+    rows["visit"] = sk.sessionize(rows, "user", "at", "2h", new_when=["campaign", "device"])["session_id"]
+    found = compared(rows, new_when="campaign")
+    assert {"gap", "value:device"} <= {*found.reasons}
+    assert found.words()[-1] == 'With gap="2h", new_when=["campaign", "device"], none would be left.'
+
+
 def test_two_columns_that_change_are_one_argument() -> None:
     rows = clicks()
     rows["visit"] = sk.sessionize(rows, "user", "at", GAP, new_when=["campaign", "device"])["session_id"]
