@@ -85,6 +85,8 @@ NEEDLESS = {  # why there is no such one
         "counted in a plan: rows = run.assign(data), those that are not late"
         for name in RULES_OF_SESSIONS
     },
+    ("sk.TimeWindows", "timezone"): 'sk.CalendarWindows("day", timezone="Europe/Berlin", …) has days of a zone',
+    ("sk.CalendarWindows", "offset"): 'sk.TimeWindows(size="1d", offset="6h", …) has days that begin at 6:00 UTC',
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
 }

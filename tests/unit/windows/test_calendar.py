@@ -308,3 +308,12 @@ def test_runs_are_those_of_plain_python(seed: int) -> None:
             found = plan_of(windows).run(table, trace=trace).table().to_pylist()
             counted = {(row["window_start_ms"], row["window_end_ms"]): row["count"] for row in found}
             assert counted == plain(windows, times.tolist()), (seed, windows, trace)
+
+
+def test_an_argument_of_the_other_kind_is_answered_with_that_kind() -> None:
+    days: Any = sk.TimeWindows
+    with pytest.raises(sk.errors.InvalidArgument, match=r"sk\.CalendarWindows.*has days of a zone"):
+        days(size="1d", timezone="Europe/Berlin", grace="0s")
+    zoned: Any = sk.CalendarWindows
+    with pytest.raises(sk.errors.InvalidArgument, match=r"sk\.TimeWindows.*offset"):
+        zoned("day", timezone="UTC", offset="6h", grace="0s")
