@@ -28,7 +28,7 @@ def test_they_are_numbered_in_the_order_of_reading_and_each_is_in_the_list() -> 
     for number, path in enumerate(TUTORIALS, 1):
         assert path.stem.startswith(f"{number:02}_")
         assert read(path).cells[0].source.startswith(f"# {number} · ")
-    assert 8 <= len(TUTORIALS) <= 12
+    assert 8 <= len(TUTORIALS) <= 13
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -67,7 +67,12 @@ def test_with_its_solutions_the_checks_say_right(path: Path, tmp_path: Path) -> 
     script.write_text("\n\n".join(lines), encoding="utf-8")
     environment = {**os.environ, "TQDM_DISABLE": "1", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, encoding="utf-8", env=environment, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+        cwd=path.parent,  # as Jupyter does
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2_000:]
     said = re.findall(r"^exercise\n(.*?)\nchecked$", done.stdout, re.MULTILINE | re.DOTALL)
