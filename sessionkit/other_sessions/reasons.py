@@ -149,7 +149,7 @@ def _other_orders(known: Known) -> Iterator[Reason]:
         for name, (codes, values) in known.columns.items():
             if len(values) > 1:
                 own = codes[rows].astype(np.int64) + pairs.key * (len(values) + 1)
-                words = f"They give each value of {literal(name)} sessions of its own."
+                words = f"They cut the rows of each value of {literal(name)} by themselves."
                 yield Reason(f"key:{name}", words, {"by": [*known.by, name]}, _chain(pairs, own, gap_ms), True)
     for name in known.keys:
         rest = [each[rows] for other, each in known.keys.items() if other != name]
