@@ -76,6 +76,8 @@ def literal(value: object) -> str:
     """
     if isinstance(value, dict):
         return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
     if type(value) is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
     if not isinstance(value, str):

@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
@@ -75,7 +76,7 @@ class SessionComparison(Pictured, Generic[Frame]):
         """
         pairs, rows = self._pairs, []
         for number, reason in enumerate(self._found.reasons):
-            here, places = np.flatnonzero(self._found.of_pair == number), self._smallest(number)
+            here, places = np.flatnonzero(self._found.of_pair == number), self._smallest[number]
             counts = [int(cut[here].sum()) for cut in (pairs.theirs, pairs.ours)]
             keys, way = len(np.unique(pairs.key[pairs.before[here]])), _code(reason.way) or None
             shown = [str(self._key(number)), *pairs.time_ms[places].tolist()]
@@ -118,23 +119,23 @@ class SessionComparison(Pictured, Generic[Frame]):
         if not self.reasons:
             raise InvalidArgument(problem("there is no example", "nothing differs", "compared.words() says so"))
         number = self.reasons.index(one_of("reason", reason or self.reasons[0], (*self.reasons,)))
-        rows = self._pairs.rows[self._example_places(number)]
-        whole = self.rows()
+        rows, whole = self._pairs.rows[self._example_places(number)], self._opened.original
         if self._opened.frame == "pandas":
-            result: Frame = whole.iloc[rows]
-        elif self._opened.frame == "polars":
-            result = whole[rows.tolist()]
+            few = whole.iloc[rows]
         else:
-            result = whole.take(pa.array(rows))
+            few = whole[rows.tolist()] if self._opened.frame == "polars" else whole.take(pa.array(rows))
+        result: Frame = beside(dataclasses.replace(self._opened, original=few), self._added().take(pa.array(rows)))
         return result
 
     def rows(self) -> Any:
         """All rows as they were given, with the session of ours and, for the later row of a pair that differs, why."""
+        return beside(self._opened, self._added())
+
+    def _added(self) -> pa.Table:
         place, reasons = np.full(len(self._ours), -1, np.int32), pa.array(self.reasons, pa.string())
         place[self._pairs.rows[self._pairs.after]] = self._found.of_pair
-        ours = arrow_array(self._ours.astype(np.int64), self._ours < 0)
         why = reasons.take(arrow_array(place, place < 0))
-        return beside(self._opened, pa.table([ours, why], names=[self._names[1], "difference"]))
+        return pa.table([arrow_array(self._ours, self._ours < 0), why], names=[self._names[1], "difference"])
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """For each reason its smallest example: their sessions above ours, and the rows between them."""
@@ -142,23 +143,26 @@ class SessionComparison(Pictured, Generic[Frame]):
 
         return lanes_of_both(self, theme=theme)
 
-    def _smallest(self, number: int) -> list[int]:
-        """The places of the two rows of this reason whose sessions, of ours and of theirs, have the fewest rows."""
-        pairs, here = self._pairs, np.flatnonzero(self._found.of_pair == number)
-        size = np.zeros(len(here), np.int64)
+    @cached_property
+    def _smallest(self) -> list[list[int]]:
+        """For each reason the places of its two rows whose sessions, of ours and of theirs, have the fewest rows."""
+        pairs, size, found = self._pairs, np.zeros(len(self._pairs.before), np.int64), []
         for session in (pairs.our_id, pairs.their_id):
             count = np.bincount(session)
-            before, after = session[pairs.before[here]], session[pairs.after[here]]
+            before, after = session[pairs.before], session[pairs.after]
             size += count[before] + np.where(before == after, 0, count[after])
-        first = int(pairs.before[here[size.argmin()]])
-        return [first, first + 1]
+        for number in range(len(self.reasons)):
+            here = np.flatnonzero(self._found.of_pair == number)
+            first = int(pairs.before[here[size[here].argmin()]])
+            found.append([first, first + 1])
+        return found
 
     def _key(self, number: int) -> Any:
-        return self._batch.key_at(int(self._pairs.rows[self._smallest(number)[0]]))
+        return self._batch.key_at(int(self._pairs.rows[self._smallest[number][0]]))
 
     def _example_places(self, number: int) -> Longs:
         """The places among the rows of the pairs that an example shows."""
-        pairs, both = self._pairs, self._smallest(number)
+        pairs, both = self._pairs, self._smallest[number]
         before = both[0]
         near = slice(max(0, before - MOST_ROWS), before + MOST_ROWS)
         seen = np.isin(pairs.our_id[near], pairs.our_id[both]) | np.isin(pairs.their_id[near], pairs.their_id[both])
@@ -170,7 +174,7 @@ class SessionComparison(Pictured, Generic[Frame]):
         """(a reason, its smallest example), each in a sentence."""
         reason = self._found.reasons[number]
         count = plural(int((self._found.of_pair == number).sum()), "difference")
-        before, after = map(self._clock, self._pairs.time_ms[self._smallest(number)].tolist())
+        before, after = map(self._clock, self._pairs.time_ms[self._smallest[number]].tolist())
         key = f"key {key_name(self._key(number))}, " if self._by else ""
         return f"{reason.name}: {count}. {reason.words}", f"{key}{before}, then {after}."
 
@@ -187,11 +191,9 @@ class SessionComparison(Pictured, Generic[Frame]):
         lacks = np.flatnonzero(ours & ~theirs)
         if not len(lacks):
             return said
-        times = self._batch.timestamp_ms
-        kept = np.unique(np.stack([self._batch.key, times])[:, ours & theirs], axis=1)
-        both = np.concatenate([kept, np.stack([self._batch.key, times])[:, lacks]], axis=1)
-        _, code = np.unique(both, axis=1, return_inverse=True)
-        repeated = int(np.isin(code.ravel()[kept.shape[1] :], code.ravel()[: kept.shape[1]]).sum())
+        times, time = np.unique(self._batch.timestamp_ms, return_inverse=True)
+        place = self._batch.key * np.int64(len(times)) + time
+        repeated = int(np.isin(place[lacks], place[ours & theirs]).sum())
         word = f", of which {repeated:,} repeat the time of another row" if repeated else ""
         verb = "has" if len(lacks) == 1 else "have"
         return [*said, f"{plural(len(lacks), 'row')} of our sessions {verb} no value in {self._names[0]!r}{word}."]
@@ -237,12 +239,11 @@ def compare_sessions(
     keys = (by,) if isinstance(by, str) else tuple(by or ())
     files = {name: rules.pop(name) for name in _OF_FILES if name in rules}
     options = {name: rules[name] for name in _OF_SOURCE if name in rules}
-    source = Source(keys=keys, timestamp=at, before_1970=True, **options)
-    read = open_table(data, None, dataclasses.replace(source, **files))
-    whole = to_frame(read.original, read.frame) if isinstance(read.original, pa.Table) else read.original
-    if ours in read.table.column_names:
+    source = Source(keys=keys, timestamp=at, before_1970=True, **options, **files)
+    opened = open_table(data, None, source)
+    whole = to_frame(opened.original, opened.frame) if isinstance(opened.original, pa.Table) else opened.original
+    if ours in opened.table.column_names:
         raise taken(ours)
-    opened = open_table(whole, None, source)
     their_id = _their_ids(opened, theirs)
     our_id = _our_ids(whole, source, {"by": by, "at": at, "gap": gap, **rules})
     batch = batch_of(opened, source)
@@ -302,9 +303,7 @@ def _joined(reasons: Sequence[Reason], rules: Mapping[str, Any]) -> dict[str, An
 
 
 def _code(way: Mapping[str, Any]) -> str:
-    said = {name: f"[{', '.join(map(literal, value))}]" if isinstance(value, list) else literal(value)
-            for name, value in way.items()}  # fmt: skip
-    return ", ".join(f"{name}={value}" for name, value in said.items())
+    return ", ".join(f"{name}={literal(value)}" for name, value in way.items())
 
 
 def _refuse(data: Any, rules: Mapping[str, Any]) -> None:

@@ -47,12 +47,21 @@ class Pairs:
         return self.before + 1
 
     @cached_property
-    def sizes(self) -> tuple[Longs, Longs]:
-        """(time, rows) from the begin of their session to the later row of each pair, which may be in another one."""
+    def begins(self) -> Flags:
+        """Whether a session of theirs begins, or goes on after another one, at each place among the rows."""
         begins = np.ones(len(self.rows), np.bool_)
         begins[self.after[~self.theirs]] = False
-        begin = np.maximum.accumulate(np.where(begins, np.arange(len(self.rows)), 0))[self.before]
-        return self.time_ms[self.after] - self.time_ms[begin], self.after - begin + 1
+        return begins
+
+    @cached_property
+    def begin(self) -> Longs:
+        """The place at which the session of theirs has begun that the earlier row of each pair is in."""
+        return np.maximum.accumulate(np.where(self.begins, np.arange(len(self.rows)), 0))[self.before]
+
+    @cached_property
+    def sizes(self) -> tuple[Longs, Longs]:
+        """(time, rows) from the begin of their session to the later row of each pair, which may be in another one."""
+        return self.time_ms[self.after] - self.time_ms[self.begin], self.after - self.begin + 1
 
     @cached_property
     def orders(self) -> tuple[Longs, Longs, Longs]:
@@ -63,8 +72,7 @@ class Pairs:
     @cached_property
     def return_later(self) -> int:
         """How many of their sessions are interrupted by another one of the same key."""
-        begins = np.ones(len(self.rows), np.bool_)
-        begins[self.after[~self.theirs]] = False
+        begins = self.begins
         parts = self.key[begins] * (int(self.their_id.max(initial=0)) + 1) + self.their_id[begins]
         return int((np.unique(parts, return_counts=True)[1] > 1).sum())
 

@@ -175,28 +175,33 @@ def _chain(pairs: Pairs, own: Longs, gap_ms: int, *, by_row: bool = False) -> Fl
 
 def _midnights(known: Known) -> Iterator[Reason]:
     pairs, zone, way = known.pairs, known.zone, {"new_at": "midnight"}
-    yield Reason("midnight", f"They cut at midnight in {zone}.", way, _other_day(pairs, zone, 0))
+    yield Reason("midnight", f"They cut at midnight in {zone}.", way, _other_day(_local(pairs, zone), 0))
     if zone != "UTC":
         way = {**way, "timezone": "UTC"} if known.has_zone else {}
-        yield Reason("midnight", "They cut at midnight in UTC.", way, _other_day(pairs, "UTC", 0))
+        yield Reason("midnight", "They cut at midnight in UTC.", way, _other_day(_local(pairs, "UTC"), 0))
 
 
 def _times_of_day(known: Known, wanted: Flags) -> Iterator[Reason]:
     """Half hours at which days may begin: the three that most of these pairs lie around."""
-    pairs, zone, few = known.pairs, known.zone, np.flatnonzero(wanted)
-    met = [int(_other_day(pairs, zone, half * HOUR // 2, few).sum()) for half in range(48)]
+    local, zone = _local(known.pairs, known.zone), known.zone
+    few = local[:, wanted]
+    met = [int(_other_day(few, half * HOUR // 2).sum()) for half in range(48)]
     for half in np.argsort(met[1:], kind="stable")[::-1][:3] + 1:
         at = f"{half // 2:02}:{half % 2 * 30:02}"
         words = f"They cut at {at} in {zone}; in another zone that may be midnight."
-        yield Reason("zone", words, {"new_at": at}, _other_day(pairs, zone, int(half) * HOUR // 2))
+        yield Reason("zone", words, {"new_at": at}, _other_day(local, int(half) * HOUR // 2))
 
 
-def _other_day(pairs: Pairs, zone: str, start_ms: int, few: Longs | None = None) -> Flags:
+def _local(pairs: Pairs, zone: str) -> Longs:
+    """What clocks show at the earlier and at the later row of each pair."""
     low, high = int(pairs.time_ms.min()), int(pairs.time_ms.max())
-    clocks = clock_changes(zone, high + 7 * DAY, min(0, low - 7 * DAY))
-    before = pairs.before if few is None else pairs.before[few]
-    days = (clocks.local(pairs.time_ms[[before, before + 1]]) - start_ms) // DAY
-    return days[0] != days[1]
+    local = clock_changes(zone, high + 7 * DAY, min(0, low - 7 * DAY)).local(pairs.time_ms)
+    return local[np.stack([pairs.before, pairs.after])]
+
+
+def _other_day(local: Longs, start_ms: int) -> Flags:
+    days = (local - start_ms) // DAY
+    return np.asarray(days[0] != days[1], np.bool_)
 
 
 def _changes(known: Known) -> Iterator[Reason]:
@@ -228,12 +233,8 @@ def _events(known: Known, wanted: Flags) -> Iterator[Reason]:
 
 def _last_known(pairs: Pairs, codes: Codes) -> Codes:
     """The last known value before the later row of each pair, in their session; -1 for none."""
-    place = np.arange(len(codes))
-    begins = np.ones(len(codes), np.bool_)
-    begins[pairs.after[~pairs.theirs]] = False
-    known = np.maximum.accumulate(np.where(codes >= 0, place, -1))[pairs.before]
-    start = np.maximum.accumulate(np.where(begins, place, 0))[pairs.before]
-    return np.where(known >= start, codes[np.maximum(known, 0)], -1)
+    known = np.maximum.accumulate(np.where(codes >= 0, np.arange(len(codes)), -1))[pairs.before]
+    return np.where(known >= pairs.begin, codes[np.maximum(known, 0)], -1)
 
 
 def _gap(known: Known, more: Flags) -> Iterator[Reason]:
