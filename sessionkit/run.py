@@ -605,9 +605,14 @@ class Run(Generic[Frame]):
             >>> print(waves.run(flights).drop_calendar().words()[0])
             955 of 28,491 records (3.35%) were dropped.
         """
-        from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
+        from sessionkit.views.drop_calendar.drop_calendar import DropCalendar, quarters_of
 
-        return DropCalendar(self.trace, self._windows)
+        trace, batch = self.trace, self.trace.batch
+
+        def shown(columns: Mapping[str, Any], times: Mapping[str, str]) -> Any:
+            return tables.frame_of(columns, batch, times)
+
+        return DropCalendar(quarters_of(trace), batch.timezone, self._windows, shown)
 
     def clock(self) -> Clock[Frame]:
         """Which records moved stream time, ranked by how many others came too late because of each.

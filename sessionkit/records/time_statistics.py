@@ -13,17 +13,21 @@ LONG_BLOCK = 20  # rows on average in each of several histories
 SPREADS = 3  # as far off as this many times the spread of those that it is compared with
 
 
-def usual_span(times: Longs) -> tuple[int, int]:
+def usual_span(times: Longs, counts: Longs | None = None) -> tuple[int, int]:
     """Nearly all times lie from the first of these to the second; 0 and the largest number where none lies far off.
 
     Outside it are few, and they lie off by several times its length: an older history, or one that begins slowly, is
-    inside.
+    inside. `counts` says how many records have each time, which rise then; one, without it.
     """
-    few = int(FEW * len(times))
+    few = int(FEW * (len(times) if counts is None else counts.sum()))
     if not few:
         return 0, INT64_MAX
-    parted = np.partition(times, (few, len(times) - 1 - few))
-    low, high = np.sort(parted[: few + 1]), np.sort(parted[-few - 1 :])
+    if counts is None:
+        parted = np.partition(times, (few, len(times) - 1 - few))
+        low, high = np.sort(parted[: few + 1]), np.sort(parted[-few - 1 :])
+    else:
+        low = np.repeat(times, np.minimum(counts, few + 1))[: few + 1]
+        high = np.repeat(times, np.minimum(counts, few + 1))[-few - 1 :]
     before, after = high[0] - low[1:], high[:-1] - low[-1]  # the length without those that may be far off
     starts = low[1:][(np.diff(low) > SPREADS * before) & (before > 0)]
     ends = high[:-1][(np.diff(high) > SPREADS * after) & (after > 0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,24 +62,40 @@ PLAIN = {
 
 def clock(trace: Trace) -> Callable[[int], str]:
     """How the times of this run are said: a date and time in its zone, or the time since zero for toy data."""
-    zone = trace.batch.timezone
-    return show_duration if _newest_ms(trace) < SHORT_HISTORY_MS else lambda ms: _shown(ms, zone)
+    return Said.of(trace).at
 
 
 def zone_named(trace: Trace) -> str:
     """The zone that the clock of this run is of, to be named once in a text; "" where times are said without dates."""
-    has_dates = SHORT_HISTORY_MS <= _newest_ms(trace) <= last_shown_ms(trace.batch.timezone)
-    return trace.batch.timezone if has_dates else ""
-
-
-def _newest_ms(trace: Trace) -> int:
-    return int(trace.last_stream_time_ms.max(initial=0))
+    return Said.of(trace).zone
 
 
 def in_zone(trace: Trace) -> list[str]:
     """The sentence that names the zone of a text's times, once."""
-    zone = zone_named(trace)
-    return [f"Times are in {zone}."] if zone else []
+    return Said.of(trace).in_zone
+
+
+class Said(NamedTuple):
+    """How the times of a run are said, which goes by the newest one."""
+
+    newest_ms: int
+    timezone: str
+
+    @classmethod
+    def of(cls, trace: Trace) -> Said:
+        return cls(int(trace.last_stream_time_ms.max(initial=0)), trace.batch.timezone)
+
+    def at(self, ms: int) -> str:
+        return show_duration(ms) if self.newest_ms < SHORT_HISTORY_MS else _shown(ms, self.timezone)
+
+    @property
+    def zone(self) -> str:
+        has_dates = SHORT_HISTORY_MS <= self.newest_ms <= last_shown_ms(self.timezone)
+        return self.timezone if has_dates else ""
+
+    @property
+    def in_zone(self) -> list[str]:
+        return [f"Times are in {self.zone}."] if self.zone else []
 
 
 def idle_rule(batch: RecordBatch) -> str:

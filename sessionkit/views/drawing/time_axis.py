@@ -35,13 +35,18 @@ MOST_TICKS = 9
 SHORT_PART = 10  # a linear axis would show most lengths in less than this part of it
 
 
-def takes_logarithm(lengths_ms: Longs) -> bool:
-    """Whether nine of ten lengths lie in the first tenth of what is between the smallest and the largest."""
-    positive = np.sort(lengths_ms[lengths_ms > 0])
-    if not len(positive):
+def takes_logarithm(lengths_ms: Longs, counts: Longs | None = None) -> bool:
+    """Whether nine of ten lengths lie in the first tenth of what is between the smallest and the largest.
+
+    `counts` says how many times each is there; once, without it.
+    """
+    order = np.argsort(lengths_ms, kind="stable")
+    order = order[lengths_ms[order] > 0]
+    if not len(order):
         return False
-    low, high = int(positive[0]), int(positive[-1])
-    most = int(positive[int(0.9 * (len(positive) - 1))])
+    low, high = int(lengths_ms[order[0]]), int(lengths_ms[order[-1]])
+    upto = np.cumsum(np.ones(len(order), np.int64) if counts is None else counts[order])
+    most = int(lengths_ms[order[np.searchsorted(upto, int(0.9 * (upto[-1] - 1)), side="right")]])
     return high >= 2 * low and (most - low) * SHORT_PART < high - low
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Floats, Longs
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.durations import DAY, HOUR
 from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.views.drawing.time_axis import to_the_minute
@@ -178,31 +178,27 @@ class UsualTime(NamedTuple):
     record_share: float
 
 
-def usual_time(times_ms: Longs, dropped: Flags, low_ms: int, high_ms: int, timezone: str) -> UsualTime | None:
+def usual_time(start_ms: Longs, records: Longs, drops: Longs, timezone: str) -> UsualTime | None:
     """When most drops happen, if that is at the same hours, or on the same days, again and again.
 
-    Of all stretches of hours and groups of days it is the one that most parts drops from other records.
+    Of all stretches of hours and groups of days it is the one that most parts drops from other records. What is given
+    are quarters of an hour with records, in order, and how many records and drops each has.
     """
-    first = low_ms // QUARTER
-    count = high_ms // QUARTER - first + 1
-    if count > MOST_QUARTERS or (high_ms - low_ms) < LEAST_DAYS * DAY or int(dropped.sum()) < LEAST_DROPS:
+    low_ms, high_ms = int(start_ms[0]), int(start_ms[-1])
+    if len(start_ms) > MOST_QUARTERS or high_ms - low_ms < LEAST_DAYS * DAY or drops.sum() < LEAST_DROPS:
         return None
-    quarter = times_ms // QUARTER - first
-    records = np.bincount(quarter, minlength=count)
-    drops = np.bincount(quarter[dropped], minlength=count)
-    seen = np.flatnonzero(records)
-    clock = clock_changes(timezone, high_ms).local((seen + first) * QUARTER)
+    clock = clock_changes(timezone, high_ms).local(start_ms)
     day, hour = clock // DAY, clock % DAY // HOUR
     weekday = (day + _EPOCH_WEEKDAY) % 7
     usual = np.zeros((2, 7, 24))
     for row, numbers in enumerate((records, drops)):
-        np.add.at(usual[row], (weekday, hour), numbers[seen])
+        np.add.at(usual[row], (weekday, hour), numbers)
     usual /= usual.sum(axis=(1, 2), keepdims=True)
     found = _most_parted(usual[0], usual[1], with_weekdays=high_ms - low_ms >= LEAST_DAYS_FOR_WEEKDAYS * DAY)
     if found is None:
         return None
     inside = np.isin(weekday, found.days) & np.isin(hour, found.hours)
-    per_day = np.bincount(day[inside] - day.min(), weights=drops[seen][inside])
+    per_day = np.bincount(day[inside] - day.min(), weights=drops[inside])
     return found if per_day.max() <= MOST_OF_ONE_DAY * per_day.sum() else None
 
 

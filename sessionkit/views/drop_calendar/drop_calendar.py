@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, Rows, arrow_array, numpy_array
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
+from sessionkit.base.decisions import BAD_TIME, REPLAYED
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.records.frames import Frame
 from sessionkit.records.time_statistics import usual_span
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
-from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
+from sessionkit.views.drop_calendar.cells import MOST_MS, QUARTER, Calendar, calendar, usual_time, whole_percents
 from sessionkit.views.html import picture_bundle
-from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind
 
 Counts = tuple[Longs, Longs]
@@ -26,6 +26,35 @@ Counts = tuple[Longs, Longs]
 _LAST_DATE_MS = 253_000_000_000_000  # in the year 9987: a calendar goes on a little behind what it shows
 _TIMES = {"start_ms": "start", "end_ms": "end"}
 _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the worst cell
+
+
+class Quarters(NamedTuple):
+    """The quarters of an hour that records are of, rising, with how many are, were dropped, and missed a window.
+
+    Records without a time, or of one before 1970, are those of -1. Who was dropped missed a window, too.
+    """
+
+    start_ms: Longs
+    records: Longs
+    dropped: Longs
+    missed: Longs
+
+    def at(self, chosen: Flags | Rows) -> Quarters:
+        return Quarters(*(column[chosen] for column in self))
+
+
+def quarters_of(trace: Trace) -> Quarters:
+    """The quarters of a run."""
+    is_record = (trace.decision != REPLAYED) & trace.is_record
+    decision, times_ms = trace.decision[is_record], trace.batch.timestamp_ms[is_record]
+    place = np.where((decision != BAD_TIME) & (times_ms >= 0), times_ms // QUARTER * QUARTER, -1)
+    coded = arrow_array(place).dictionary_encode()
+    start_ms, number = numpy_array(coded.dictionary), numpy_array(coded.indices)
+    dropped = ~trace.accepted[is_record]
+    counted = (number, number[dropped], number[dropped | trace.late_for_some[is_record]])
+    return Quarters(start_ms, *(np.bincount(each, minlength=len(start_ms)) for each in counted)).at(
+        np.argsort(start_ms)
+    )
 
 
 @answers_calls("calendar")
@@ -50,23 +79,25 @@ class DropCalendar(Generic[Frame]):
         >>> figure = drops.figure()
     """
 
-    trace: Trace
+    _all: Quarters
+    timezone: str
     windows: WindowKind
+    _frame: Callable[[Mapping[str, Any], Mapping[str, str]], Frame]  # columns, and which are times, as they are shown
 
     @property
     def record_count(self) -> int:
         """How many records there were."""
-        return int(self._is_record.sum())
+        return int(self._all.records.sum())
 
     @property
     def dropped_count(self) -> int:
         """How many of them were dropped: they count in no window."""
-        return int((self._is_shown & ~self.trace.accepted).sum())
+        return int(self._all.dropped.sum())
 
     @property
     def missed_count(self) -> int:
         """How many of them missed a window, or were dropped."""
-        return int(self._is_shown.sum())
+        return int(self._all.missed.sum())
 
     @property
     def unit(self) -> str:
@@ -78,22 +109,24 @@ class DropCalendar(Generic[Frame]):
         """The calendar; None where no record with a time was dropped, or where no calendar has room for the times."""
         if self._span_ms is None or self._is_out_of_reach:
             return None
-        return calendar(*self._span_ms, self.trace.batch.timezone)
+        return calendar(*self._span_ms, self.timezone)
 
     @cached_property
     def _counts(self) -> Counts:
         """How many records each cell has, and how many of them were dropped or missed a window."""
-        return self._in_cells(self._is_record), self._in_cells(self._is_shown)
+        return self._in_cells(self._timed.records), self._in_cells(self._timed.missed)
 
-    def _in_cells(self, chosen: Flags) -> Longs:
-        times_ms = self.trace.batch.timestamp_ms[self._has_time & chosen]
-        cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
-        return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
+    def _in_cells(self, counts: Longs) -> Longs:
+        if self._cells is None:
+            return np.zeros(0, np.int64)
+        cell, found = self._cells.cell_of(self._timed.start_ms), np.zeros(len(self._cells.names), np.int64)
+        np.add.at(found, cell[cell >= 0], counts[cell >= 0])
+        return found
 
     def table(self) -> Frame:
         """One row per cell with records: start, end, records, dropped, share; of time and sliding windows missed."""
         edges, (records, missed) = np.zeros(1, np.int64) if self._cells is None else self._cells.edges_ms, self._counts
-        seen, drops = np.flatnonzero(records), self._in_cells(self._is_record & ~self.trace.accepted)
+        seen, drops = np.flatnonzero(records), self._in_cells(self._timed.dropped)
         found = {
             "start_ms": edges[:-1][seen],
             "end_ms": edges[1:][seen],
@@ -102,7 +135,7 @@ class DropCalendar(Generic[Frame]):
             "share": drops[seen] / records[seen],
             **({"missed": missed[seen]} if self.windows.holds == "windows" else {}),
         }
-        return frame_of(found, self.trace.batch, _TIMES)
+        return self._frame(found, _TIMES)
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """The calendar, coloured by the dropped records of each cell; a button colours it by their share."""
@@ -133,9 +166,9 @@ class DropCalendar(Generic[Frame]):
         """The hours or weekdays that most drops are of."""
         if self._span_ms is None or self._cells is None:
             return []
-        times, (low, high) = self.trace.batch.timestamp_ms, self._span_ms
-        shown = self._has_time & (times >= low) & (times <= high)
-        found = usual_time(times[shown], self._is_shown[shown], low, high, self.trace.batch.timezone)
+        low, high = self._span_ms
+        shown = self._timed.at((self._timed.start_ms >= low) & (self._timed.start_ms <= high))
+        found = usual_time(shown.start_ms, shown.records, shown.missed, self.timezone)
         if found is None:
             return []
         those = "drops" if self._verb == "dropped" else "records that missed a window"
@@ -164,7 +197,7 @@ class DropCalendar(Generic[Frame]):
         return said
 
     def _left_out(self) -> list[str]:
-        without = int((self._is_shown & ~self._has_time).sum())
+        without = int(self._all.missed[self._all.start_ms < 0].sum())
         has, is_ = ("has", "is") if without == 1 else ("have", "are")
         said = []
         if without:
@@ -173,8 +206,8 @@ class DropCalendar(Generic[Frame]):
             said.append("There is no calendar of times that lie more than 50 years apart, or after the year 9987.")
         if self._cells is None:
             return said
-        outside = self._has_time & (self._cells.cell_of(self.trace.batch.timestamp_ms) < 0)
-        count, lost = int(outside.sum()), int((outside & self._is_shown).sum())
+        outside = self._timed.at(self._cells.cell_of(self._timed.start_ms) < 0)
+        count, lost = int(outside.records.sum()), int(outside.missed.sum())
         if count:
             lies, is_ = ("lies", "is") if count == 1 else ("lie", "are")
             those = "of the dropped ones" if self._verb == "dropped" else "that missed a window"
@@ -183,27 +216,20 @@ class DropCalendar(Generic[Frame]):
         return said
 
     @cached_property
-    def _is_record(self) -> Flags:
-        decision = self.trace.decision
-        return (decision != REPLAYED) & (decision < TICK)
-
-    @cached_property
-    def _is_shown(self) -> Flags:
-        return self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
-
-    @cached_property
-    def _has_time(self) -> Flags:
-        return self._is_record & (self.trace.decision != BAD_TIME) & (self.trace.batch.timestamp_ms >= 0)
+    def _timed(self) -> Quarters:
+        return self._all.at(self._all.start_ms >= 0)
 
     @cached_property
     def _span_ms(self) -> tuple[int, int] | None:
         """From when to when the calendar goes; None where no record with a time was dropped."""
-        times, placed = self.trace.batch.timestamp_ms, self._is_shown & self._has_time
-        if not placed.any():
+        timed = self._timed
+        placed = timed.at(timed.missed > 0)
+        if not len(placed.start_ms):
             return None
-        spans = [usual_span(times[chosen]) for chosen in (self._has_time, placed)]  # without those far off
-        times = times[self._has_time & (times >= min(spans)[0]) & (times <= max(last for _, last in spans))]
-        return int(times.min()), int(times.max())
+        spans = [usual_span(timed.start_ms, timed.records), usual_span(placed.start_ms, placed.missed)]
+        times = timed.start_ms  # without those far off
+        times = times[(times >= min(spans)[0]) & (times <= max(last for _, last in spans))]
+        return int(times[0]), int(times[-1])
 
     @property
     def _is_out_of_reach(self) -> bool:
@@ -211,7 +237,7 @@ class DropCalendar(Generic[Frame]):
         return high > _LAST_DATE_MS or high - low > MOST_MS
 
     def __repr__(self) -> str:
-        zone = [f"Times are in {self.trace.batch.timezone}."] if self._cells else []
+        zone = [f"Times are in {self.timezone}."] if self._cells else []
         return " ".join([*self.words(), *zone])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -18,15 +19,89 @@ from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.tables import frame_of
-from sessionkit.views.words import clock, in_zone, record_name
+from sessionkit.views.words import Said, record_name
 from sessionkit.windows.contract import WindowKind
 
 FOLLOWING = 25  # records after one in its partition, with whose times its own is compared
 
 
+class Mover(NamedTuple):
+    """What moved stream time to where late records met it."""
+
+    name: str
+    time_ms: int
+    moved_ms: int  # -1 where the stream time before is not known
+    ahead_ms: int  # of those that came next, in the middle; 0 or less where it was not
+    late: int  # how many records are lost to it
+
+    @property
+    def how(self) -> list[str]:
+        """By how much it moved stream time; and how far it was ahead of the next ones, if it was."""
+        moved = f"moved stream time by {about(self.moved_ms)}" if self.moved_ms >= 0 else "moved stream time"
+        ahead = [f"was {about(self.ahead_ms)} ahead of those that came next"] if self.ahead_ms > 0 else []
+        return [moved, *ahead]
+
+
+class MoversInWords(Pictured):
+    """What is said and drawn of the records that moved stream time."""
+
+    @property
+    @abstractmethod
+    def late_count(self) -> int:
+        """How many records came too late."""
+
+    @property
+    @abstractmethod
+    def _record_count(self) -> int:
+        """How many records there were."""
+
+    @property
+    @abstractmethod
+    def _are_dropped(self) -> bool:
+        """Whether all late records are in no window."""
+
+    @property
+    @abstractmethod
+    def _lost(self) -> Longs:
+        """How many records are lost to each that moved stream time, those with most first."""
+
+    @abstractmethod
+    def _mover(self, rank: int) -> Mover:
+        """The one with this place among those to which records are lost."""
+
+    @property
+    @abstractmethod
+    def _said(self) -> Said:
+        """How times are said."""
+
+    def figure(self, *, theme: Theme | None = None) -> Figure:
+        """The records to which most others were lost, a bar each."""
+        from sessionkit.views.explain.figure import clock_figure
+
+        return clock_figure(self, theme=theme)
+
+    def words(self) -> list[str]:
+        """How many records came too late, to which record most of them are lost, and to how many half of them are."""
+        late, count = self.late_count, self._record_count
+        if not late:
+            return ["No record came too late."]
+        was = "was" if late == 1 else "were"
+        did = f"{was} dropped as late" if self._are_dropped else "missed a window"
+        half = int(np.searchsorted(np.cumsum(self._lost), late / 2)) + 1
+        more = [f"Half of them are lost to {half:,} of the {len(self._lost):,} that any were lost to."]
+        said = f"{late:,} of {plural(count, 'record')} ({percent(late / count)}) {did}."
+        return [said, self._mover_words(0), *(more if half > 1 else []), *self._said.in_zone]
+
+    def _mover_words(self, rank: int) -> str:
+        """What moved stream time, by its rank, when and how; and how many records were lost to it."""
+        found = self._mover(rank)
+        lost = f"{plural(found.late, 'record')} ({percent(found.late / self.late_count)}) came too late because of it"
+        return f"{found.name}, event time {self._said.at(found.time_ms)}, {' and '.join(found.how)}: {lost}."
+
+
 @answers_calls("clock")
 @dataclass(frozen=True, repr=False)
-class Clock(Pictured, Generic[Frame]):
+class Clock(MoversInWords, Generic[Frame]):
     """The records that moved stream time, ranked by how many others were lost to each of them.
 
     A late record is lost to the one that had set the stream time of its partition when it came. With time and sliding
@@ -50,6 +125,22 @@ class Clock(Pictured, Generic[Frame]):
     def late_count(self) -> int:
         """How many records came too late."""
         return int(self.trace.late_for_some.sum())
+
+    @property
+    def _record_count(self) -> int:
+        return self.trace.record_count
+
+    @property
+    def _are_dropped(self) -> bool:
+        return int((self.trace.decision == LATE).sum()) == self.late_count
+
+    @property
+    def _lost(self) -> Longs:
+        return self._movers["at_count"]
+
+    @property
+    def _said(self) -> Said:
+        return Said.of(self.trace)
 
     @cached_property
     def _movers(self) -> dict[str, Longs]:
@@ -88,40 +179,13 @@ class Clock(Pictured, Generic[Frame]):
         }
         return frame_of(columns, batch)
 
-    def figure(self, *, theme: Theme | None = None) -> Figure:
-        """The records to which most others were lost, a bar each."""
-        from sessionkit.views.explain.figure import clock_figure
-
-        return clock_figure(self, theme=theme)
-
-    def words(self) -> list[str]:
-        """How many records came too late, to which record most of them are lost, and to how many half of them are."""
-        late, count = self.late_count, self.trace.record_count
-        if not late:
-            return ["No record came too late."]
-        was = "was" if late == 1 else "were"
-        did = f"{was} dropped as late" if (self.trace.decision == LATE).sum() == late else "missed a window"
-        lost = self._movers["at_count"]
-        half = int(np.searchsorted(np.cumsum(lost), late / 2)) + 1
-        more = [f"Half of them are lost to {half:,} of the {len(lost):,} that any were lost to."] if half > 1 else []
-        said = f"{late:,} of {plural(count, 'record')} ({percent(late / count)}) {did}."
-        return [said, self._mover_words(0), *more, *in_zone(self.trace)]
-
-    def _mover_words(self, rank: int) -> str:
-        """What moved stream time, by its rank, when and how; and how many records were lost to it."""
-        (name, *how), late = self._mover(rank), int(self._movers["at_count"][rank])
-        when = clock(self.trace)(int(self._movers["timestamp_ms"][rank]))
-        lost = f"{plural(late, 'record')} ({percent(late / self.late_count)}) came too late because of it"
-        return f"{name}, event time {when}, {' and '.join(how)}: {lost}."
-
-    def _mover(self, rank: int) -> list[str]:
-        """What moved stream time, by its rank; by how much; and how far it was ahead of the next ones, if it was."""
+    def _mover(self, rank: int) -> Mover:
         trace, batch = self.trace, self.trace.batch
-        row, time_ms, before_ms = (int(self._movers[name][rank]) for name in ("at", "timestamp_ms", "before_ms"))
-        moved = f"moved stream time by {about(time_ms - before_ms)}" if before_ms >= 0 else "moved stream time"
+        names = ("at", "timestamp_ms", "before_ms", "at_count")
+        row, time_ms, before_ms, late = (int(self._movers[name][rank]) for name in names)
+        moved_ms = time_ms - before_ms if before_ms >= 0 else -1
         if row < 0:
-            return ["An earlier run", moved]
+            return Mover("An earlier run", time_ms, moved_ms, 0, late)
         is_next = (batch.partition[row + 1 :] == batch.partition[row]) & (trace.decision[row + 1 :] <= LATE)
         ahead_ms = time_ms - int(np.median(batch.timestamp_ms[row + 1 :][is_next][:FOLLOWING]))
-        ahead = [f"was {about(ahead_ms)} ahead of those that came next"] if ahead_ms > 0 else []
-        return [record_name(trace, row), moved, *ahead]
+        return Mover(record_name(trace, row), time_ms, moved_ms, ahead_ms, late)

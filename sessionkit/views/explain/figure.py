@@ -29,7 +29,7 @@ from sessionkit.views.words import clock, lag_words, lower_first, record_name
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
-    from sessionkit.views.explain.clock import Clock
+    from sessionkit.views.explain.clock import MoversInWords
 
 ROW = 58
 MARK, HALF = -0.2, 0.24  # of a row: where its marks are, and how far upright lines reach from there; words are above
@@ -95,19 +95,19 @@ def _line(row: int, from_ms: int, to_ms: int, width: int, colour: str, half: flo
     return curve([int(from_ms), int(to_ms)], y, "", {"width": width, "color": colour, **look})
 
 
-def clock_figure(moved: Clock, *, theme: Theme | None) -> go.Figure:
+def clock_figure(moved: MoversInWords, *, theme: Theme | None) -> go.Figure:
     """A bar for each of those to which most records were lost, below a sentence on it."""
     colours, late, title = palette(theme), moved.late_count, "Who moved the clock"
     if not late:
         return empty_figure(colours, plain_heading(title, moved.words()))
-    lost = moved._movers["at_count"].tolist()
+    lost = moved._lost.tolist()
     ranks, notes = range(min(len(lost), MOST)), moved.words()
     said = ["<br>".join(escape_label(line, 120) for line in wrap(moved._mover_words(rank))) for rank in ranks]
     bars = [(-rank - 0.18, 0, lost[rank], said[rank]) for rank in ranks]
     figure = go.Figure(span_bars(bars, 0, width=0.34, marker={"color": colours.drop, "line": {"width": 0}}))
     for rank, many in zip(ranks, lost, strict=False):
-        name, *how = moved._mover(rank)
-        words = f"{many:,} ({percent(many / late)}): {lower_first(shorten(name, 40))} {how[-1]}"
+        mover = moved._mover(rank)
+        words = f"{many:,} ({percent(many / late)}): {lower_first(shorten(mover.name, 40))} {mover.how[-1]}"
         add_row_text(figure, 0.22 - rank, words, colours)
     notes.append("A record is lost to the one that had set the stream time of its partition when it came.")
     if len(lost) > MOST:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.base.arrays import Longs
 from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
-from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
@@ -20,28 +18,26 @@ from sessionkit.views.drawing.time_axis import lengths_axis, takes_logarithm
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
-    from sessionkit.views.over_time.over_time import Latency, OpenWindows
+    from sessionkit.views.over_time.over_time import Course, LatencyInWords, OpenInWords
 
 PLOT_HEIGHT, BARS = 320, 80
-MOST_POINTS = 4_000  # of a line: more than the picture has pixels
-STRETCHES = 150  # of a picture of more records: each a band from the fewest to the most
 SHARES = (0.5, 0.9, 0.99, 1.0)  # of the results, each with a mark at the wait that so many do not exceed
 HEADROOM = 1.45  # of the plot over the highest bar, where the marks are named
 NAME_ROOM = 1.34  # and beside the last one
 
 
-def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
+def latency_figure(latency: LatencyInWords, *, theme: Theme | None) -> go.Figure:
     """How many results waited how long, with the least that gap and grace allow and the waits of most results."""
-    colours, least = palette(theme), latency.least_ms
+    colours, least, found = palette(theme), latency.least_ms, latency._waits
     # where most wait hardly longer than they must, what is beyond that is told apart on an axis of its own
-    is_log = takes_logarithm(latency.delay_ms) or takes_logarithm(latency.delay_ms - least)
+    is_log = takes_logarithm(*found) or takes_logarithm(found.ms - least, found.counts)
     base = least if is_log else 0
-    waits = np.maximum(latency.delay_ms - base, 1 if is_log else least)
+    waits = np.maximum(found.ms - base, 1 if is_log else least)
     low, high = (int(waits.min()), int(waits.max())) if len(waits) else (least - base + 1, least - base + 2)
     high = max(high, low + 1)
     edges = np.round((np.geomspace if is_log else np.linspace)(low, high, BARS + 1), 6)  # processors differ beyond
     edges[0], edges[-1] = low, high
-    counts, _ = np.histogram(waits, bins=edges)
+    counts, _ = np.histogram(waits, bins=edges, weights=found.counts)
     more = " more" if is_log else ""
     said = [
         f"{about(round(a))} to {about(round(b))}{more}: {plural(int(n), 'result')}"
@@ -53,9 +49,8 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     top = HEADROOM * max(int(counts.max(initial=0)), 1)
     shares = [] if is_log else [(least, "the least", f": {about(least)}", colours.line, colours.line_words)]
     if len(waits):
-        ordered = np.sort(waits)
         for share in SHARES:
-            ms = int(ordered[int(np.ceil(share * len(ordered))) - 1])
+            ms = max(found.at(int(np.ceil(share * found.total)) - 1) - base, 1 if is_log else least)
             shares.append((ms, percent(share), f": {about(ms)}{more}", colours.ink, colours.ink))
     marks = _joined(shares)
     for place, (ms, text, line, colour) in enumerate(marks):
@@ -90,37 +85,29 @@ def _with_room(low: int, high: int, is_log: bool, named: float, room: int) -> di
     return lengths_axis(low - (high - low) * 0.03, low + (high - low) * name_room, room=room)
 
 
-def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
+def open_figure(open_windows: OpenInWords, *, theme: Theme | None) -> go.Figure:
     """How many windows are open after each record: what a store has to hold."""
-    colours, trace, counts = palette(theme), open_windows.trace, open_windows.counts
-    if len(counts) > MOST_POINTS:
-        lines, newest = _bands(trace, counts, colours)
+    colours, course, said = palette(theme), open_windows._course(), open_windows.words()
+    if course.offset is None:
+        lines = _bands(course, colours)
     else:
-        times, stairs = trace.stream_time_ms, {"width": 1.8, "color": colours.edge, "shape": "hv"}
+        stairs = {"width": 1.8, "color": colours.edge, "shape": "hv"}
         hover, look = "after record %{customdata}: %{y:,} open<extra></extra>", {"fillcolor": colours.body}
-        lines = [curve(times, counts, "open", stairs, trace.batch.offset, hover, showlegend=False, **look)]
-        newest = int(times.max(initial=0))
+        lines = [curve(course.time_ms, course.most, "open", stairs, course.offset, hover, showlegend=False, **look)]
     figure = go.Figure(lines)
-    said = open_windows.words()
-    if len(trace.batch.partitions) > 1:
+    if open_windows._partition_count > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
     dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT)
-    figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(int(counts.max(initial=1))))
-    event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)
+    top = int(course.most.max(initial=1))
+    figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(top))
+    newest = int(course.time_ms.max(initial=0))
+    event_time_axis(figure, "stream time", newest, open_windows._said.timezone, colours)
     return figure
 
 
-def _bands(trace: Trace, counts: Longs, colours: Palette) -> tuple[list[go.Scatter], int]:
+def _bands(course: Course, colours: Palette) -> list[go.Scatter]:
     """Of each stretch of stream time the fewest, the most and the usual number, so that no peak is lost."""
-    times = trace.stream_time_ms
-    first, newest = int(times.min()), int(times.max())
-    stretch = np.minimum((times - first) * STRETCHES // max(newest - first, 1), STRETCHES - 1)
-    order = np.argsort(stretch, kind="stable")
-    starts = np.flatnonzero(np.diff(stretch[order], prepend=-1))
-    held = counts[order]
-    fewest, most = np.minimum.reduceat(held, starts), np.maximum.reduceat(held, starts)
-    usual = [float(np.median(part)) for part in np.split(held, starts[1:])]
-    x = times[order][starts]
+    x, fewest, most, usual, _ = course
     said = [f"{low:,} to {high:,} open, mostly {mid:,.0f}" for low, high, mid in zip(fewest, most, usual, strict=True)]
     thin, thick = ({"width": 1.2, "color": colours.solid}, {"width": 2, "color": colours.edge})
     lines = [
@@ -128,4 +115,4 @@ def _bands(trace: Trace, counts: Longs, colours: Palette) -> tuple[list[go.Scatt
         curve(x, most, "from the fewest to the most", thin, fill="tonexty", fillcolor=colours.body),
         curve(x, usual, "mostly", thick, said),
     ]
-    return [line.update(line_shape="hv") for line in lines], newest
+    return [line.update(line_shape="hv") for line in lines]

@@ -4,14 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sessionkit.views.drop_calendar.cells import UsualTime, usual_time
+from sessionkit.views.drop_calendar.cells import QUARTER, UsualTime, usual_time
 
 ZONE = "Europe/Berlin"
 
 
 def found(times: pd.DatetimeIndex, dropped: np.ndarray, zone: str = ZONE) -> UsualTime | None:
     ms = times.as_unit("ms").asi8
-    return usual_time(ms, dropped, int(ms.min()), int(ms.max()), zone)
+    start_ms, number = np.unique(ms // QUARTER * QUARTER, return_inverse=True)
+    records, drops = (np.bincount(number, weights, len(start_ms)) for weights in (None, dropped))
+    return usual_time(start_ms, records, drops.astype(np.int64), zone)
 
 
 def random_times(days: int, count: int = 20_000) -> pd.DatetimeIndex:
