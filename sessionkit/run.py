@@ -768,7 +768,13 @@ class Run(Generic[Frame]):
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan._aggregations, types)
         late = [*(self._late_remarks or unit_remarks(self._windows, batch)), *self._arrival_remarks]
-        said = [*batch.remarks, *floats, *late, *idle_remarks(batch), *day_remarks(self._windows, batch)]
+        said = [
+            *batch.remarks,
+            *floats,
+            *late,
+            *idle_remarks(batch),
+            *day_remarks(self._windows, int(batch.timestamp_ms.max(initial=-1)), batch.timezone),
+        ]
         if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")

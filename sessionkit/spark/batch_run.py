@@ -3,38 +3,73 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from sessionkit.aggregations.contract import decimal_remarks
+from sessionkit.base.arrays import arrow_table
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.moments import Moment
+from sessionkit.base.result_columns import TIMES
+from sessionkit.base.text import escape_html, html_block, one_of, plural
 from sessionkit.engine.chosen_keys import named_keys, picked_records
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.keys import list_of_keys
+from sessionkit.records.lateness.order import MANY
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.run import Run
+from sessionkit.session_rules.rules import SessionRules
+from sessionkit.spark import functions as F
 from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import SparkReading, mapped
+from sessionkit.spark.sessionized import sessionized
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
+from sessionkit.spark.worker.whole_partition import CAUSES, causes
 from sessionkit.steps.job import type_of
+from sessionkit.steps.summaries import KEYS, PARTITIONS, QUARTERS
+from sessionkit.views.assignment import assigned
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
+from sessionkit.views.lineage.lineage import TIMES_OF_MERGES
+from sessionkit.views.stable_ids import Ids
 from sessionkit.views.tables import table_rows
-from sessionkit.windows.contract import SessionKind
+from sessionkit.views.words import Said, day_remarks, days_apart
+from sessionkit.windows.contract import SessionKind, do_overlap
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from sessionkit.spark.comparison import SparkComparison
+    from sessionkit.spark.summaries import (
+        SparkClock,
+        SparkLatency,
+        SparkOpenWindows,
+        SparkPartitionTimes,
+        SparkSuppressBuffer,
+    )
     from sessionkit.views.drawing.palettes import Figure
+    from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
+    from sessionkit.views.emissions.emissions import Emissions
+    from sessionkit.views.key_steps import Steps
+    from sessionkit.views.lineage.lineage import Lineage
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start", "start_stream"]
+_LANES_BY: Mapping[str, tuple[str, ...]] = {  # what keys are chosen by, where more are there than lanes
+    "drops": ("late", "merges", "records"),
+    "merges": ("merges", "late", "records"),
+    "activity": ("records",),
+    "key": (),
+}
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
 # How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
 # it a run takes about 60 % of the time, and a batch is limited by its number of rows.
@@ -90,6 +125,11 @@ class SparkRun(SparkReading):
         >>> run.kafka_metrics(level="debug").show()  # doctest: +SKIP
         >>> run.trace.records(), run.explain(offset=17, partition=0), run.timezone  # doctest: +SKIP
         >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary()  # doctest: +SKIP
+        >>> run.emissions("ada"), run.steps("ada"), run.lineage("ada", "2024-07-01 00:10")  # doctest: +SKIP
+        >>> run.losses(10).show(), run.merges().show(), run.assign().show()  # doctest: +SKIP
+        >>> run.latency(), run.open_windows(), run.drop_calendar(), run.clock()  # doctest: +SKIP
+        >>> run.partition_times(), run.suppress_buffer(), run.remarks(), run.compare(other)  # doctest: +SKIP
+        >>> run.write_html("clicks.html", keys=["ada"]), run.write_png("card.png")  # doctest: +SKIP
         >>> run.local(), run.of("ada"), run.of("ada", partition=0)  # doctest: +SKIP
     """
 
@@ -248,31 +288,258 @@ class SparkRun(SparkReading):
             raise InvalidData(problem("these keys cannot be held here", "more records", want))
         return rows.sort_by([(names[place], "ascending") for place in self._places])
 
-    @called_as("run.explain(offset=13, partition=0)")
-    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
-        """Why the record at `offset` opened, joined, bridged or was dropped, in words. Collects its partition.
+    @called_as('run.explain(offset=13, partition=0), or run.explain(key="ada", window_start="2024-07-01 00:10")')
+    def explain(
+        self,
+        *,
+        offset: int | None = None,
+        key: Any = None,
+        window_start: Moment | None = None,
+        partition: int | None = None,
+    ) -> Explanation:
+        """One decision in words, as `Run.explain` has it, of the records of its key.
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
+            InvalidArgument: neither an offset alone, nor a key and a start.
         """
+        asked: dict[str, Any] = {"offset": offset, "window_start": window_start}
+        if key is not None or offset is None:
+            run = self._empty if key is None else self._of(key, partition)
+            return run.explain(**asked, key=key, partition=partition)
         number = self._only_partition(partition, f"offset {offset}")
-        return self.local(number).explain(offset=offset, partition=number)
+        found = self._key_at(offset, number)
+        run = self.local(number) if found is None else self._of(found, number)
+        return run.explain(**asked, partition=number)
+
+    def _key_at(self, offset: int, partition: int) -> Any:
+        """The key of the record there; None where it has none, or cannot be asked for."""
+        source = self.plan.source
+        number, place = (self._input(str(name)) for name in (source.partition, source.offset))
+        with readable_errors():
+            rows = self._frame.where((number == partition) & (place == offset)).limit(1).toArrow()
+            if not len(rows):
+                ends = self._frame.where(number == partition).agg(F.min(place), F.max(place)).collect()[0]
+                want = "a partition of this run" if ends[0] is None else f"an offset from {ends[0]} to {ends[1]}"
+                where = f"partition {partition}, offset {offset}"
+                raise UnknownRecord(problem("this record is not in the run", where, want))
+        return self._read_here(self._zoned_plan, rows.rename_columns(list(self._columns))).key_at(0)
+
+    def _of(self, key: Any, partition: int | None) -> Run[pa.Table]:
+        """The run of one key; of the whole partition where suppress holds all keys."""
+        if self.plan._suppression is None:
+            return self.of(key, partition=partition)
+        return self.local(self._only_partition(partition, "a key"))
 
     @called_as('run.plane("ada", partition=0)', hands_on_to=Run.plane)
     def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> Figure:
-        """The history of one key of one partition; without a key the whole partition is collected for it."""
-        number = self._only_partition(partition, "a key")
-        run = self.local(number) if key is None else self.of(key, partition=number)
-        return run.plane(key, **options)
+        """The history of one key; without a key, of the one with most to see."""
+        key = self.most_eventful_key(partition=partition) if key is None else key
+        return self._of(key, partition).plane(key, partition=partition, **options)
 
-    @called_as("run.lanes(partition=0)", hands_on_to=Run.lanes)
-    def lanes(self, *, partition: int | None = None, **options: Any) -> Figure:
-        """The sessions of many keys of one partition, which is collected for it."""
-        return self.local(self._only_partition(partition, "a picture")).lanes(**options)
+    @called_as('run.emissions("ada")')
+    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions[pa.Table]:
+        """What went downstream for one key, and what is pending, as `Run.emissions` has it."""
+        key = self.most_eventful_key(partition=partition) if key is None else key
+        return self._of(key, partition).emissions(key, partition=partition)
+
+    @called_as('run.lineage("ada", "2024-07-01 00:10")')
+    def lineage(
+        self, key: Any, window_start: Moment | None = None, *, partition: int | None = None
+    ) -> Lineage[pa.Table]:
+        """Which sessions became one in this session, as `Run.lineage` has it."""
+        return self._of(key, partition).lineage(key, window_start, partition=partition)
+
+    @called_as('run.steps("ada")')
+    def steps(self, key: Any) -> Steps[pa.Table]:
+        """The windows of a key as their steps, as `Run.steps` has them."""
+        return (self._empty if self.plan.source.label is None else self._of(key, None)).steps(key)
+
+    @called_as("run.lanes()", hands_on_to=Run.lanes)
+    def lanes(
+        self, *, keys: Iterable[Any] | None = None, most: int = 40, partition: int | None = None, **options: Any
+    ) -> Figure:
+        """The windows of many keys, a lane each; without `keys`, of those with most to see in their whole history."""
+        if self.plan._suppression is not None:
+            run = self.local(self._only_partition(partition, "a picture"))
+            return run.lanes(keys=keys, most=most, **options)
+        named = None if keys is None else list_of_keys(keys)
+        if named is None:
+            order = one_of("sort", options.get("sort") or "drops", tuple(_LANES_BY))
+            ranked = self._seen_keys(partition).orderBy(*(F.desc(name) for name in _LANES_BY[order]), "key")
+            with readable_errors():
+                named = [row["key"] for row in ranked.limit(max(most, 1)).collect()]
+        if not named:
+            return self._empty.lanes(most=most, **options)
+        run = self.of(*named, partition=partition)
+        return run.lanes(keys=None if keys is None else named, most=most, **options)
 
     def most_eventful_key(self, *, partition: int | None = None) -> Any:
-        """The key with most drops, merges and rescues of one partition, which is collected for it."""
-        return self.local(self._only_partition(partition, "a key")).most_eventful_key()
+        """The key with most drops, merges and rescues, or with most windows where nothing had any of these.
+
+        Raises:
+            UnknownRecord: there are no records with a key.
+        """
+        seen = self._seen_keys(partition)
+        with readable_errors():
+            for name in ("worth", "windows"):
+                top = seen.orderBy(F.desc(name), F.desc("records"), "first").limit(1).collect()
+                if top and (top[0][name] or name == "windows"):
+                    return top[0]["key"]
+        raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
+
+    # ---- over all keys
+
+    @called_as("run.losses(10)")
+    def losses(self, most: int | None = None) -> DataFrame:
+        """Which keys lose the most records, as `Run.losses` has it; equal ones by their first record."""
+        share = (column("late") / column("records")).alias("share")
+        rows = self._seen_keys(None).orderBy(F.desc("late"), F.desc("records"), "first")
+        rows = rows if most is None else rows.limit(most)
+        return self._form.shown(rows.select("key", "records", "late", share, "merges"))
+
+    def _seen_keys(self, partition: int | None) -> DataFrame:
+        """What there is to see of each key, in all partitions or in one."""
+        rows = self._summary("keys", self._with_key(KEYS))
+        rows = rows if partition is None else rows.where(column("partition") == partition)
+        counts = (F.sum(name).alias(name) for name in ("records", "late", "merges", "worth", "windows"))
+        return rows.groupBy("key").agg(*counts, F.min(F.struct("partition", "offset")).alias("first"))
+
+    def merges(self) -> DataFrame:
+        """Which records joined two sessions, as `Run.merges` has it, in order of partition and offset.
+
+        Raises:
+            InvalidArgument: the windows of this run do not merge.
+        """
+        rows = self._summary("merges", self._empty.merges().schema)
+        return self._form.shown(self._by_partition(rows, "offset", "later_start_ms"), TIMES_OF_MERGES)
+
+    @called_as("run.assign(df)")
+    def assign(self, data: DataFrame | None = None, *, ids: Ids = "number") -> DataFrame:
+        """The rows that the run was made of, with the session or tumbling window that each is in, in no order.
+
+        The columns are those of `Run.assign`. Each task holds the rows of its partitions.
+
+        Args:
+            data: the DataFrame of the run; by default it is that one.
+            ids: as in `sk.sessionize`.
+        Raises:
+            InvalidArgument: it is another DataFrame, it has such a column already, or the windows overlap.
+        """
+        if data is not None and data is not self._given and not data.sameSemantics(self._given):
+            want = "run.assign(), or the DataFrame that plan.run was given"
+            raise InvalidArgument(problem("these are not the rows of this run", "another DataFrame", want))
+        if do_overlap(self.plan._complete_windows):
+            assigned(self._empty.trace, self.plan._complete_windows)  # which refuses them
+        plan = dataclasses.replace(self.plan, _aggregations=(), _suppression=None)
+        return sessionized(plan, self._given, self.plan.source.offset, SessionRules(), in_order=True, ids=ids)
+
+    @called_as("run.compare(other_run)")
+    def compare(self, other: SparkRun) -> SparkComparison:
+        """What changes from this run to another one of the same DataFrame, as `Run.compare` has it.
+
+        Raises:
+            InvalidArgument: it is no run on Spark, of other records, or its windows are of another kind.
+        """
+        from sessionkit.spark.comparison import SparkComparison
+
+        return SparkComparison(self, other)
+
+    def latency(self) -> SparkLatency:
+        """How long after its end each window became final."""
+        from sessionkit.spark.summaries import SparkLatency
+
+        return SparkLatency(self)
+
+    def open_windows(self) -> SparkOpenWindows:
+        """How many windows of its partition are open after each record: what a task's state has to hold."""
+        from sessionkit.spark.summaries import SparkOpenWindows
+
+        return SparkOpenWindows(self)
+
+    def clock(self) -> SparkClock:
+        """Which records moved stream time, ranked by how many others came too late because of each."""
+        from sessionkit.spark.summaries import SparkClock
+
+        return SparkClock(self)
+
+    def partition_times(self) -> SparkPartitionTimes:
+        """How far the stream time of each partition is behind the newest one at the end."""
+        from sessionkit.spark.summaries import SparkPartitionTimes
+
+        return SparkPartitionTimes(self)
+
+    def suppress_buffer(self) -> SparkSuppressBuffer:
+        """What waits in the buffers of suppress at the end of the run, and the most that did.
+
+        Raises:
+            InvalidArgument: the plan has no suppress.
+        """
+        from sessionkit.spark.summaries import SparkSuppressBuffer
+
+        if self.plan._suppression is None:
+            self._empty.suppress_buffer()  # which refuses it
+        return SparkSuppressBuffer(self)
+
+    def drop_calendar(self) -> DropCalendar[DataFrame]:
+        """From when the dropped records are: a calendar, days by hour or weeks by day. Starts a job."""
+        from sessionkit.views.drop_calendar.drop_calendar import DropCalendar, Quarters
+
+        grouped = self._summary("quarters", QUARTERS).groupBy("start_ms")
+        counts = (F.sum(name).alias(name) for name in QUARTERS.names[1:])
+        with readable_errors():
+            rows = grouped.agg(*counts).toArrow().sort_by("start_ms")
+        quarters = Quarters(*(rows[name].to_numpy() for name in QUARTERS.names))
+        return DropCalendar(quarters, self.timezone, self.plan._complete_windows, self._shown_here)
+
+    def remarks(self) -> list[str]:
+        """What may be a mistake, as `Run.remarks` tells it.
+
+        Why many records came too late is looked for in the partition with most of them, by a task that holds it.
+        """
+        windows, schema = self.plan._complete_windows, arrow_schema(self._frame, self._columns)
+        types = dict(zip(schema.names, schema.types, strict=True))
+        said = [
+            *self._read_here(self._zoned_plan, self._sample()).remarks,
+            *decimal_remarks(self.plan._aggregations, types),
+        ]
+        rows, late = self._partition_rows, self._late_remarks()
+        rests = {row["day_rest"] for row in rows if row["usable"]}
+        if not late and len(rests) == 1 and min(rests) >= 0:
+            late = days_apart(windows, self._total("usable"))
+        newest_ms = max((row["newest_ms"] for row in rows), default=-1)
+        return [*said, *late, *day_remarks(windows, newest_ms, self.timezone)]
+
+    def _late_remarks(self) -> list[str]:
+        counts = self._counts_by_partition("counts")
+        late = {number: each["late"] for number, each in counts.items()}
+        worst = max(late, key=lambda number: late[number], default=-1)
+        if not sum(late.values()) or sum(late.values()) < MANY * self._total("usable"):
+            return []
+        task = partial(causes, self._job("records", self.trace.schema("records")), worst, late[worst])
+        with readable_errors():
+            said = [row["said"] for row in self._whole._over_partitions(task, CAUSES).collect()]
+        return [f"In partition {worst}: {each}" for each in said] if len(counts) > 1 else said
+
+    @called_as('run.write_html("clicks.html")', hands_on_to=Run.write_html)
+    def write_html(self, path: str | Path, *, keys: Iterable[Any] | None = None, **options: Any) -> Path:
+        """Writes the page of `Run.write_html`, of some keys or of all records.
+
+        Raises:
+            InvalidData: without `keys`, more records than one process should hold.
+        """
+        if keys is None or self.plan._suppression is not None:
+            return self.local().write_html(path, keys=keys, **options)
+        return self.of(*list_of_keys(keys)).write_html(path, **options)
+
+    @called_as('run.write_png("card.png")', hands_on_to=Run.write_png)
+    def write_png(self, path: str | Path, **options: Any) -> Path:
+        """Writes the picture of `Run.write_png`, whose finding tries other graces: all records come to this process.
+
+        Raises:
+            InvalidData: more records than one process should hold.
+        """
+        return self.local().write_png(path, **options)
 
     # ---- to look at
 
@@ -303,6 +570,39 @@ class SparkRun(SparkReading):
             return self._by_partition(rows, *order, number, shuffle=True).drop(number)
         return self._by_partition(rows, *order) if sort else rows
 
+    # ---- what is counted over all keys
+
+    @cached_property
+    def _whole(self) -> SparkRun:
+        """This run with a task a partition: what has no values gains nothing by key."""
+        return dataclasses.replace(self, _is_by_key=False)
+
+    def _summary(self, view: str, schema: pa.Schema) -> DataFrame:
+        return self._whole._rows(self._job(view, schema))
+
+    def _with_key(self, schema: pa.Schema, at: int = 0) -> pa.Schema:
+        return schema.insert(at, self._empty.table().schema.field("key"))
+
+    @cached_property
+    def _partition_rows(self) -> list[dict[str, int]]:
+        """What is known of each partition at its end."""
+        with readable_errors():
+            rows = self._summary("partitions", PARTITIONS).collect()
+        return sorted((row.asDict() for row in rows), key=lambda row: row["partition"])
+
+    def _total(self, name: str) -> int:
+        return sum(row[name] for row in self._partition_rows)
+
+    @property
+    def _said(self) -> Said:
+        """How times are said."""
+        return Said(max((row["stream_time_ms"] for row in self._partition_rows), default=0), self.timezone)
+
+    def _shown_here(self, columns: Mapping[str, Any], times: Mapping[str, str] = TIMES) -> DataFrame:
+        """Columns of this process as a DataFrame of results."""
+        table = arrow_table(columns)
+        return self._form.shown(self._frame.sparkSession.createDataFrame(table, spark_schema(table.schema)), times)
+
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         counted = self._counts_by_partition(view).values()
         return {name: sum(each.get(name, 0) for each in counted) for name in names}
@@ -324,13 +624,16 @@ class SparkRun(SparkReading):
             return read_records(records, plan.source, plan._value_columns())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
+        outcome = self._run_here(self.plan, self._sample())._outcome
+        rows = table_rows(outcome)
+        return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
+
+    def _sample(self) -> pa.Table:
+        """Some records, in order."""
         source = self.plan.source
         with readable_errors():
             sample = self._frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self._columns))
-        sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
-        outcome = self._run_here(self.plan, sample)._outcome
-        rows = table_rows(outcome)
-        return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
+        return sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
 
     def _key_order(self) -> list[Column | str]:
         """Order of key bytes: negative integers come last, as in Kafka's stores."""

@@ -77,7 +77,7 @@ def sessionized(
     order = tuple(name for name in (source.partition, offset) if name)
     task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids, in_order)
     kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}
-    kinds |= {"session_id": pa.string()} if ids == "key" else {}
+    kinds |= {inners[0]: pa.string()} if ids == "key" else {}
     added = spark_schema(pa.schema([(inner, kinds.get(inner, pa.int64())) for inner in names]))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]

@@ -22,6 +22,7 @@ from sessionkit.errors import BrokenTrace, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.steps.job import Job, fit
 from sessionkit.steps.reading import STEP_BYTES, check_rising
+from sessionkit.steps.summaries import SUMMARIES
 from sessionkit.steps.views import VIEWS
 from sessionkit.stores.contract import no_columns
 from sessionkit.stores.state.column_state import ColumnState
@@ -126,7 +127,7 @@ class PartitionRun:
 
     def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
         self.number = number
-        self._job, self.view = job, VIEWS[job.view](job)
+        self._job, self.view = job, {**VIEWS, **SUMMARIES}[job.view](job)
         named = dict(job.aggregations) if self.view.needs_values else {}
         self._steps = Steps(job.windows, named, job.retention_ms, state, keep_trace=self.view.needs_trace)
         self._last: RecordBatch | None = None

@@ -118,25 +118,25 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
     ]
 
 
-def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
+def day_remarks(windows: WindowKind, latest_ms: int, timezone: str) -> list[str]:
     """A sentence where windows of whole days, or hours, do not begin with a day, or hour, of the run's zone."""
-    latest_ms, step_ms = int(batch.timestamp_ms.max(initial=-1)), windows.advance_ms
+    step_ms = windows.advance_ms
     if windows.not_in_kafka is not None:  # their start was chosen
         return []
-    if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
+    if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(timezone):
         return []
-    begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
+    begins = show_time(latest_ms - latest_ms % step_ms, timezone)[11:16]
     each = f" every {show_duration(step_ms)}" if step_ms < windows.reach_ms else ""
     on = "" if step_ms % (7 * DAY) else " on a Thursday"  # as 1970 did
     whole, kafka = f"Windows of {show_duration(windows.reach_ms)} begin{each}{on} at", "as in Kafka Streams: that is"
     if step_ms % DAY:
-        past = f"{int(begins[3:])} min past the hour in {batch.timezone}."
+        past = f"{int(begins[3:])} min past the hour in {timezone}."
         return [f"{whole} whole hours of UTC, {kafka} {past}"] if begins[3:] != "00" else []
     if begins == "00:00":
-        return [f"{whole} 00:00, as in Kafka Streams.{_other_starts(windows, batch.timezone, latest_ms)}"] if on else []
+        return [f"{whole} 00:00, as in Kafka Streams.{_other_starts(windows, timezone, latest_ms)}"] if on else []
     clock = "" if each else ' Times without a zone of their own have days of their own clock with timezone="UTC".'
-    said = f"{whole} 00:00 UTC, {kafka} {begins} in {batch.timezone} at the end of the data.{clock}"
-    return [f"{said}{_other_starts(windows, batch.timezone, latest_ms)}"]
+    said = f"{whole} 00:00 UTC, {kafka} {begins} in {timezone} at the end of the data.{clock}"
+    return [f"{said}{_other_starts(windows, timezone, latest_ms)}"]
 
 
 def _other_starts(windows: WindowKind, timezone: str, now_ms: int) -> str:
@@ -156,11 +156,14 @@ def _other_starts(windows: WindowKind, timezone: str, now_ms: int) -> str:
 def unit_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
     """A sentence where all times are whole days apart, and the windows are shorter than that."""
     times = batch.timestamp_ms if batch.rejected is None else batch.timestamp_ms[batch.usable]
-    if (
-        windows.reach_ms >= DAY
-        or len(times) < FEW_TIMES
-        or any(((each - times[0]) % DAY).any() for each in (times[:100], times))
-    ):
+    if windows.reach_ms >= DAY or any(((each - times[:1]) % DAY).any() for each in (times[:100], times)):
+        return []
+    return days_apart(windows, len(times))
+
+
+def days_apart(windows: WindowKind, count: int) -> list[str]:
+    """That sentence for so many records whose times are whole days apart."""
+    if windows.reach_ms >= DAY or count < FEW_TIMES:
         return []
     shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
     return [f"All times are whole days apart, and {shorter}: only records of the same day share a {windows.noun}."]

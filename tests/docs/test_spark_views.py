@@ -32,7 +32,6 @@ def test_the_table_of_views_is_what_the_classes_have() -> None:
     expected = {}
     for name in sorted(set().union(*kinds)):
         local, batch, stream = (name in kind for kind in kinds)
-        by_hand = "`run.local()`" if local and name != "deployed" else "no"  # Spark takes no deployment
-        expected[name] = ["yes" if local else "no", "yes" if batch else by_hand, "yes" if stream else "no"]
+        expected[name] = ["yes" if local else "no", "yes" if batch else "no", "yes" if stream else "no"]
     assert said == expected
     assert list(said) == sorted(said)

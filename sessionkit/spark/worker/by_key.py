@@ -24,7 +24,7 @@ from sessionkit.steps.job import STEP_RECORDS, Job, fit
 from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun, cut
 from sessionkit.steps.views import columns_of
 from sessionkit.views.dropped import dropped_rows
-from sessionkit.windows.contract import SessionKind
+from sessionkit.windows.contract import SessionKind, WindowKind
 
 PLACE = "place"  # of chosen rows: how many records of its partition came before each
 _OWN = ("offset", "timestamp_ms", "rejected", "key")
@@ -41,7 +41,7 @@ def row_number_name(schema: pa.Schema) -> str:
 # ---- one partition after another, in offset order
 
 
-def _partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+def partitions_in(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """(partition, tables of its records) of each partition, with some records a table."""
     named = (batch.rename_columns(list(job.columns)) for batch in batches)
     steps = cut(named, str(job.source.partition), job.step_records)
@@ -50,14 +50,20 @@ def _partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[i
 
 
 def deal(
-    job: Job, batches: Iterator[pa.RecordBatch], *, shares: int, first: int, width: int
+    job: Job,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    shares: int,
+    first: int,
+    width: int,
+    others: tuple[WindowKind, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Slices with the records of each partition for each of its `shares`.
+    """Slices with the records of each partition for each of its `shares`, and what windows of `others` need, too.
 
     `first` is the smallest partition number, of which `width` in a row share a task.
     """
-    for number, tables in _partitions(job, batches):
-        so_far = PartitionSoFar(job.windows, shares)
+    for number, tables in partitions_in(job, batches):
+        so_far = [PartitionSoFar(windows, shares) for windows in (job.windows, *others)]
         place = (number - first) // width * shares
         for turn, table in enumerate(tables):
             for share, part in enumerate(_parts(so_far, job.read(table), shares)):
@@ -72,7 +78,7 @@ def choose(
 
     Only `partition` is looked at, unless it is None. The last column of `schema` is the place of a row.
     """
-    for number, tables in _partitions(job, batches):
+    for number, tables in partitions_in(job, batches):
         if partition not in (None, number):
             continue
         so_far, count, rest = PartitionSoFar(job.windows), 0, schema.empty_table()
@@ -96,11 +102,13 @@ def shares_of(keys: pa.Array, shares: int) -> Longs:
     return spark_hash(np.array(checksums, np.int64)) % shares
 
 
-def _parts(so_far: PartitionSoFar, batch: RecordBatch, shares: int) -> Iterator[pa.Table]:
+def _parts(so_far: list[PartitionSoFar], batch: RecordBatch, shares: int) -> Iterator[pa.Table]:
     """The part that each share gets of the next records of a partition."""
     share = np.append(shares_of(batch.keys, shares), 0)[batch.key]  # a null key, code -1, takes the last
-    masks = (share == number for number in range(shares))
-    for number, rows in enumerate(so_far.needed_rows(batch.timestamp_ms, batch.rejected, masks)):
+    masks = [share == number for number in range(shares)]
+    needed = (each.needed_rows(batch.timestamp_ms, batch.rejected, masks) for each in so_far)
+    for number, of_each in enumerate(zip(*needed, strict=True)):
+        rows = of_each[0] if len(of_each) == 1 else np.unique(np.concatenate(of_each))
         yield _part(batch, rows, share[rows] != number)
 
 
@@ -136,14 +144,14 @@ def _run_share(job: Job, number: int, pieces: Iterator[Piece]) -> Iterator[pa.Re
     for piece in pieces:
         tables.append(piece.table())
         if sum(table.num_rows for table in tables) >= job.step_records:
-            yield from partition.take(_records(job, number, tables))
+            yield from partition.take(records_of(job, number, tables))
             tables = []
     if tables:
-        yield from partition.take(_records(job, number, tables))
+        yield from partition.take(records_of(job, number, tables))
     yield from partition.finish()
 
 
-def _records(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
+def records_of(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
     """The records and ticks of a share as the engine reads them."""
     table = pa.concat_tables(tables).combine_chunks()
     code = pc.dictionary_encode(table["key"]).combine_chunks()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
@@ -31,6 +31,7 @@ from sessionkit.views.comparison.groups import (
     ranks_as_text,
 )
 from sessionkit.views.html import Pictured
+from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     from sessionkit.records.batch import RecordBatch
@@ -120,20 +121,7 @@ class Comparison(Pictured, Generic[Frame]):
 
     def words(self) -> list[str]:
         """The change as sentences."""
-        c, noun = self.counts(), self.before.plan._complete_windows.noun
-        said = [
-            f"From {self.before.plan._complete_windows.in_words()} to {self.after.plan._complete_windows.in_words()}: "
-            f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost."
-        ]
-        told = [
-            f"{c['changed']:,} changed",
-            *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c["split"] else []),
-            *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c["joined"] else []),
-            *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c["regrouped"] else []),
-            f"{c['lost']:,} lost, {c['gained']:,} gained",
-        ]
-        stay = "one stays as it is" if c["same"] == 1 else f"{c['same']:,} stay as they are"
-        return [*said, f"Of the {noun}s {stay}; {', '.join(told)}."]
+        return changed_words(self.counts(), *(run.plan._complete_windows for run in (self.before, self.after)))
 
     def figure(self, *, theme: Theme | None = None, most: int = 8) -> Figure:
         """The windows of the keys that change most, with those before above those after."""
@@ -169,6 +157,24 @@ _GROUPS: dict[type[Trace], Callable[[Any, Any, AreSame], Groups]] = {
     SessionTrace: groups_by_records,
     WindowTrace: groups_by_place,
 }
+
+
+def changed_words(c: Mapping[str, int], before: WindowKind, after: WindowKind) -> list[str]:
+    """The change from windows of one setting to those of another, by its counts, as sentences."""
+    noun = before.noun
+    said = [
+        f"From {before.in_words()} to {after.in_words()}: "
+        f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost."
+    ]
+    told = [
+        f"{c['changed']:,} changed",
+        *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c["split"] else []),
+        *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c["joined"] else []),
+        *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c["regrouped"] else []),
+        f"{c['lost']:,} lost, {c['gained']:,} gained",
+    ]
+    stay = "one stays as it is" if c["same"] == 1 else f"{c['same']:,} stay as they are"
+    return [*said, f"Of the {noun}s {stay}; {', '.join(told)}."]
 
 
 def compare(before: Run, after: Run) -> Comparison:
