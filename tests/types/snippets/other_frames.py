@@ -41,7 +41,8 @@ def of_spark(clicks: DataFrame) -> None:
     assert_type(run.by_key().table(), DataFrame)
     run.of("ada").plane("ada").show()
     assert_type(sk.sweep(plan, clicks, grace=["1h"]).table(), pd.DataFrame)
-    run.emissions("ada")  # type: ignore
+    assert_type(run.losses(3), DataFrame)
+    run.emisions("ada")  # type: ignore
     plan.run(clicks, strore=None)  # type: ignore
     plan.run(clicks, parallelism="key")  # type: ignore
 

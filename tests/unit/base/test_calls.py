@@ -240,7 +240,6 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
 
 
 @pytest.mark.parametrize(("kind", "name", "meant"), [
-    ("SparkRun", "lineage", 'run.of("ada").lineage: Which sessions became one'),
     ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
     ("SparkRun", "tabel", "run.table: One row per window"),
 ])  # fmt: skip
