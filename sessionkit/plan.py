@@ -216,6 +216,8 @@ class Plan:
         if is_spark_frame(data):
             from sessionkit.spark.batch_run import start
 
+            if deployment is not None:
+                self._deployed_retention_ms(deployment, store)  # which refuses what is none
             return start(self, data, deployment, store, retention)
         if deployment is not None:
             self._deployed_retention_ms(deployment, store)  # said before the records are read

@@ -17,6 +17,7 @@ from sessionkit.base.durations import Duration
 from sessionkit.base.moments import Moment
 from sessionkit.base.result_columns import TIMES
 from sessionkit.base.text import escape_html, html_block, one_of, plural
+from sessionkit.deployed.lives import LIFE
 from sessionkit.engine.chosen_keys import named_keys, picked_records
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.plan import Plan
@@ -34,8 +35,9 @@ from sessionkit.spark.sessionized import sessionized
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
+from sessionkit.spark.worker.deployed_partition import KAFKA_METRICS, deployed_rows, run_deployed
 from sessionkit.spark.worker.whole_partition import CAUSES, causes
-from sessionkit.steps.job import type_of
+from sessionkit.steps.job import Job, type_of
 from sessionkit.steps.summaries import KEYS, PARTITIONS, QUARTERS
 from sessionkit.views.assignment import assigned
 from sessionkit.views.explain.record import Explanation
@@ -49,6 +51,7 @@ from sessionkit.windows.contract import SessionKind, do_overlap
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from sessionkit.deployed.deployment import Deployment
     from sessionkit.spark.comparison import SparkComparison
     from sessionkit.spark.summaries import (
         SparkClock,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from sessionkit.views.lineage.lineage import Lineage
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start", "start_stream"]
+_OF_ALL_LIVES = ("changelog", "metrics")  # views that tell of an application that was started again
 _LANES_BY: Mapping[str, tuple[str, ...]] = {  # what keys are chosen by, where more are there than lanes
     "drops": ("late", "merges", "records"),
     "merges": ("merges", "late", "records"),
@@ -80,20 +84,25 @@ BATCH_SETTINGS = {
 SAMPLE_RECORDS = 1_000  # records that show the type which a Python function returns
 
 
-def start(plan: Plan, df: Any, deployment: object, store: object, retention: Duration | None) -> SparkRun:
+def start(plan: Plan, df: Any, deployment: Deployment | None, store: object, retention: Duration | None) -> SparkRun:
     """The run of a plan over a DataFrame that is no stream; nothing runs yet.
 
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is a stream.
-        NotBuilt: a deployment, a store, a suppress that counts bytes, or idle partitions.
+        NotBuilt: a store, a suppress that counts bytes without a deployment, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
-    check_built(plan, df, deployment, store)
+    check_built(plan, df, store)
     if df.isStreaming:
         got = "a streaming DataFrame"
         raise InvalidArgument(problem("run takes records that are all there", got, "plan.stream(df)"))
+    if deployment is not None:
+        run = SparkRun._over(plan, df, None, deployment.clock)
+        retention_ms = plan._deployed_retention_ms(deployment, None)
+        empty = plan._run_deployed(run._empty._outcome.batch, dataclasses.replace(deployment, restarts=(), clock=None))
+        return dataclasses.replace(run, _deployment=deployment, _retention_ms=retention_ms, _empty=empty)
     if plan._suppression is not None and plan._suppression.most_bytes is not None:
-        want = "max_records=, or run.local(partition), which counts them"
+        want = "max_records=, a deployment, or run.local(partition), which counts them"
         raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan._suppression.code(), want))
     return SparkRun._over(plan, df, retention)
 
@@ -140,13 +149,13 @@ class SparkRun(SparkReading):
         than partitions.
 
         Raises:
-            InvalidArgument: the plan has suppress, whose buffer holds all keys of a partition.
+            InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition.
         Example:
             >>> plan.run(spark.read.parquet("clicks")).by_key().table()  # doctest: +SKIP
         """
-        if self.plan._suppression is not None:
-            want = "the run as it is: the results of all keys of a partition move its clock"
-            raise InvalidArgument(problem("suppress does not run by key", self.plan._suppression.code(), want))
+        if self._holds_keys_together:
+            want = "the run as it is: the records of all keys of a partition move its clock"
+            raise InvalidArgument(problem(f"{self._holder} does not run by key", self._holder_code, want))
         return dataclasses.replace(self, _is_by_key=True)
 
     # ---- views
@@ -158,9 +167,14 @@ class SparkRun(SparkReading):
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
+        schema = self._empty.changelog().schema
+        if self._deployment is not None:
+            if self._deployment.restarts:
+                schema = schema.append(pa.field(LIFE, pa.int64()))
+            return self._form.shown(self._view("changelog", schema))
         final = self.plan._strategy == "on_window_close"
         order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
-        return self._form.shown(self._view("changelog", self._empty.changelog().schema, *order))
+        return self._form.shown(self._view("changelog", schema, *order))
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -206,13 +220,17 @@ class SparkRun(SparkReading):
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""
-        return self._totals("metrics", list(self._empty.metrics()))
+        names = [name for name in self._empty.metrics() if not (self._has_lives and name.startswith("windows"))]
+        return self._totals("metrics", names)
 
     def kafka_metrics(self, *, level: Level = "info") -> DataFrame:
         """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
 
-        Rates and latencies are null: a run on Spark has no clock; how late records are is left out. Starts a job.
+        Rates and latencies are null: a run on Spark has no clock; how late records are is left out. With a deployment
+        they are those of `Run.kafka_metrics`. Starts a job.
         """
+        if self._deployment is not None:
+            return self._rows(self._job(f"{KAFKA_METRICS}{level}", self._empty.kafka_metrics(level=level).schema))
         table = kafka_metrics_of_counts(self._counts_by_partition("metrics"), level)
         return self._frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
 
@@ -228,6 +246,8 @@ class SparkRun(SparkReading):
         Raises:
             InvalidData: more records than one process should hold.
         """
+        if self._deployment is not None:
+            partition = self._only_partition(partition, "a deployment, of which each partition is an application,")
         if partition not in self._locals:
             source = self.plan.source
             assert source.partition is not None and source.offset is not None
@@ -265,9 +285,9 @@ class SparkRun(SparkReading):
             >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
         """
         named = named_keys(self.plan.source, keys)
-        if self.plan._suppression is not None:
+        if self._holds_keys_together:
             want = "run.local(partition), which has all keys of a partition"
-            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan._suppression.code(), want))
+            raise InvalidArgument(problem(f"{self._holder} holds all keys together", self._holder_code, want))
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self._columns))
@@ -326,8 +346,8 @@ class SparkRun(SparkReading):
         return self._read_here(self._zoned_plan, rows.rename_columns(list(self._columns))).key_at(0)
 
     def _of(self, key: Any, partition: int | None) -> Run[pa.Table]:
-        """The run of one key; of the whole partition where suppress holds all keys."""
-        if self.plan._suppression is None:
+        """The run of one key; of the whole partition where a buffer or a cache holds all keys."""
+        if not self._holds_keys_together:
             return self.of(key, partition=partition)
         return self.local(self._only_partition(partition, "a key"))
 
@@ -360,7 +380,7 @@ class SparkRun(SparkReading):
         self, *, keys: Iterable[Any] | None = None, most: int = 40, partition: int | None = None, **options: Any
     ) -> Figure:
         """The windows of many keys, a lane each; without `keys`, of those with most to see in their whole history."""
-        if self.plan._suppression is not None:
+        if self._holds_keys_together:
             run = self.local(self._only_partition(partition, "a picture"))
             return run.lanes(keys=keys, most=most, **options)
         named = None if keys is None else list_of_keys(keys)
@@ -429,6 +449,9 @@ class SparkRun(SparkReading):
         if data is not None and data is not self._given and not data.sameSemantics(self._given):
             want = "run.assign(), or the DataFrame that plan.run was given"
             raise InvalidArgument(problem("these are not the rows of this run", "another DataFrame", want))
+        if self._deployment is not None:
+            want = "run.local(partition).assign(rows of that partition)"
+            raise NotBuilt(problem("assign does not know a deployment on Spark", repr(self._deployment), want))
         if do_overlap(self.plan._complete_windows):
             assigned(self._empty.trace, self.plan._complete_windows)  # which refuses them
         plan = dataclasses.replace(self.plan, _aggregations=(), _suppression=None)
@@ -528,7 +551,7 @@ class SparkRun(SparkReading):
         Raises:
             InvalidData: without `keys`, more records than one process should hold.
         """
-        if keys is None or self.plan._suppression is not None:
+        if keys is None or self._holds_keys_together:
             return self.local().write_html(path, keys=keys, **options)
         return self.of(*list_of_keys(keys)).write_html(path, **options)
 
@@ -546,7 +569,8 @@ class SparkRun(SparkReading):
     def summary(self) -> str:
         """What will run and how, in a line; no job is started for it."""
         windows = self.plan._complete_windows
-        return f"{windows.noun}s on Spark · {windows.in_words()} · {self._how()}"
+        deployed = "" if self._deployment is None else f"{self._deployment!r}, an application a partition · "
+        return f"{windows.noun}s on Spark · {windows.in_words()} · {deployed}{self._how()}"
 
     def __repr__(self) -> str:
         return f"SparkRun: {self.summary()}"
@@ -569,6 +593,32 @@ class SparkRun(SparkReading):
             number = row_number_name(job.schema)
             return self._by_partition(rows, *order, number, shuffle=True).drop(number)
         return self._by_partition(rows, *order) if sort else rows
+
+    def _rows(self, job: Job) -> DataFrame:
+        if self._deployment is None:
+            return super()._rows(job)
+        if self._has_lives and job.view not in _OF_ALL_LIVES:
+            got = f"restarts={self._deployment.restarts!r}"
+            want = "run.local(partition).deployed.lives[-1], which has every view, or another life"
+            raise NotBuilt(problem("this view is of one life of an application", got, want))
+        return self._over_partitions(partial(deployed_rows, job, self.plan, self._deployment), job.schema)
+
+    @property
+    def _has_lives(self) -> bool:
+        return self._deployment is not None and bool(self._deployment.restarts)
+
+    @property
+    def _holds_keys_together(self) -> bool:
+        """Whether a buffer or a cache holds all keys of a partition, so that none of them stands alone."""
+        return self.plan._suppression is not None or self._deployment is not None
+
+    @property
+    def _holder(self) -> str:
+        return "a deployment" if self._deployment is not None else "suppress"
+
+    @property
+    def _holder_code(self) -> str:
+        return repr(self._deployment) if self._deployment is not None else self.plan._suppression.code()  # type: ignore[union-attr]
 
     # ---- what is counted over all keys
 
@@ -617,6 +667,8 @@ class SparkRun(SparkReading):
         return found
 
     def _run_here(self, plan: Plan, records: pa.Table) -> Run[pa.Table]:
+        if self._deployment is not None:
+            return run_deployed(plan, self._deployment, records)
         return plan._run_batch(self._read_here(plan, records), retention_ms=self._retention_ms)
 
     def _read_here(self, plan: Plan, records: pa.Table) -> RecordBatch:

@@ -125,6 +125,9 @@ def _check(before: SparkRun, after: object) -> None:
         got = "two DataFrames" if not same else f"{one} and {other}"
         want = "run both plans on one DataFrame, with the same key, times and partitions"
         raise InvalidArgument(problem("only runs of the same records can be compared", got, want))
+    if how := before._deployment or after._deployment:
+        want = "run.local(partition).compare(…), a partition at a time"
+        raise NotBuilt(problem("deployments on Spark are not compared", repr(how), want))
     before._empty.compare(after._empty)  # which refuses windows of another kind
     columns = [sorted(run.plan._value_columns()) for run in (before, after)]
     if not before.plan._complete_windows.takes_null_values and columns[0] != columns[1]:

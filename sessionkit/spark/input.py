@@ -53,8 +53,8 @@ class SparkInput:
     _types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def _over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
-        """Checks the plan against the columns; nothing runs yet."""
+    def _over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None, clock: str | None = None) -> R:
+        """Checks the plan against the columns, and that of a deployment's clock; nothing runs yet."""
         source = plan.source
         if source.sort == "timestamp":
             want = 'partition= and offset= with sort=True, or local records: df.orderBy("at").toPandas()'
@@ -63,7 +63,7 @@ class SparkInput:
             want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark have no order of arrival'
             got = f"partition={source.partition!r}, offset={source.offset!r}"
             raise InvalidArgument(problem("a Spark input must name its partition and offset columns", got, want))
-        wanted = list(dict.fromkeys([*source.columns(), *plan._value_columns()]))
+        wanted = list(dict.fromkeys([*source.columns(), *plan._value_columns(clock)]))
         check_options(source, dict(df.dtypes), wanted)
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
@@ -187,16 +187,13 @@ def check_options(
             raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 
-def check_built(plan: Plan, df: Any, deployment: object = None, store: object = None) -> None:
+def check_built(plan: Plan, df: Any, store: object = None) -> None:
     """Refuses what does not run on Spark, batch or stream."""
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):
         want = "a pyspark.sql.DataFrame; of a pandas-on-Spark frame, .to_spark()"
         raise UnsupportedData(problem("these are not records on Spark", type(df).__name__, want))
-    if deployment is not None:
-        want = "a run without one; or run the records of one partition locally"
-        raise NotBuilt(problem("a deployment goes record by record and does not run on Spark yet", deployment, want))
     if store is not None:
         raise NotBuilt(problem("a run on Spark keeps its own state", repr(store), "leave out store="))
     check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")

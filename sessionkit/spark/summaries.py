@@ -117,9 +117,15 @@ class SparkOpenWindows(_Summary, OpenInWords):
     def _partition_count(self) -> int:
         return len(self._run._partition_rows)
 
+    _note = "several partitions: the numbers are those of each"
+
     @property
     def _where(self) -> str:  # type: ignore[override]
         return f" in partition {-self._extremes['most']['col2']}" if self._partition_count > 1 else ""
+
+    @property
+    def _where_all(self) -> str:  # type: ignore[override]
+        return " in all partitions" if self._partition_count > 1 else ""
 
     def _course(self) -> Course:
         rows, low_ms, time = self._rows, self._extremes["low_ms"], column("stream_time_ms")

@@ -23,7 +23,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.steps.job import Job, fit
 from sessionkit.steps.reading import STEP_BYTES, check_rising
 from sessionkit.steps.summaries import SUMMARIES
-from sessionkit.steps.views import VIEWS
+from sessionkit.steps.views import VIEWS, View
 from sessionkit.stores.contract import no_columns
 from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.windows.contract import WindowKind
@@ -118,6 +118,11 @@ class Steps:
         return outcome, np.flatnonzero(alive(outcome))
 
 
+def view_of(job: Job) -> View:
+    """What the job makes of each step."""
+    return {**VIEWS, **SUMMARIES}[job.view](job)
+
+
 class PartitionRun:
     """One partition of the task: its state, and the view that is made of it.
 
@@ -127,7 +132,7 @@ class PartitionRun:
 
     def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
         self.number = number
-        self._job, self.view = job, {**VIEWS, **SUMMARIES}[job.view](job)
+        self._job, self.view = job, view_of(job)
         named = dict(job.aggregations) if self.view.needs_values else {}
         self._steps = Steps(job.windows, named, job.retention_ms, state, keep_trace=self.view.needs_trace)
         self._last: RecordBatch | None = None

@@ -21,7 +21,6 @@ from sessionkit.errors import (
     UnknownRecord,
     UnsupportedData,
 )
-from tests.deployments import run_deployed
 from tests.optional import DataFrame, SparkSession
 from tests.spark.common import (
     BASE,
@@ -244,8 +243,6 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
         sk.group_by_key("key", timestamp="at").windowed_by(windows).count().run(df)
     with pytest.raises(InvalidArgument, match="got partition=None, offset='offset'"):
         sk.group_by_key("key", timestamp="at", offset="offset").windowed_by(windows).count().run(df)
-    with pytest.raises(NotBuilt, match="a deployment goes record by record"):
-        run_deployed(BASE.count(), df)
     with pytest.raises(NotBuilt, match="store"):
         BASE.count().run(df, store=sk.open_store("memory", "sessions"))
     with pytest.raises(MissingColumn, match="column 'nowhere' is not in the data"):

@@ -77,7 +77,7 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
         run.table()
     with pytest.raises(InvalidArgument, match="sends no final results"):
         run.finals()
-    with pytest.raises(NotBuilt, match="a deployment goes record by record"):
+    with pytest.raises(InvalidArgument, match="a streaming DataFrame"):
         run_deployed(BASE.count(), stream)
     with pytest.raises(UnsupportedData, match=r"must be declared.*with_types\(longest="):
         FUNCTIONS.stream(stream).events()

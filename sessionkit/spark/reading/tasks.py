@@ -23,6 +23,8 @@ from sessionkit.steps.partition_run import run_job
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from sessionkit.deployed.deployment import Deployment
+
 MOST_FILES = 10_000  # their ends are read by this process
 _CATALYST, _SOURCES = "org.apache.spark.sql.catalyst.", "org.apache.spark.sql.execution.datasources."
 # Options that say which files are read, or nothing of their content.
@@ -129,6 +131,7 @@ class SparkReading(SparkInput):
     """
 
     _is_by_key: bool = False
+    _deployment: Deployment | None = None
 
     def _how(self) -> str:
         """How the records are read and why, in words; no job is started for it."""

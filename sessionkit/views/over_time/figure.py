@@ -96,7 +96,7 @@ def open_figure(open_windows: OpenInWords, *, theme: Theme | None) -> go.Figure:
         lines = [curve(course.time_ms, course.most, "open", stairs, course.offset, hover, showlegend=False, **look)]
     figure = go.Figure(lines)
     if open_windows._partition_count > 1:
-        said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
+        said.append(open_windows._note)
     dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT)
     top = int(course.most.max(initial=1))
     figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(top))

@@ -196,7 +196,8 @@ class OpenInWords(Pictured):
     def _course(self) -> Course:
         """What the picture shows."""
 
-    _where = ""  # the largest number was reached
+    _where, _where_all = "", ""  # the largest number was reached, and which windows the last one counts
+    _note = "several partitions: each has a stream time of its own, so the line goes back and forth"
 
     def figure(self, *, theme: Theme | None = None) -> Figure:
         """The number after each record, over stream time."""
@@ -212,7 +213,7 @@ class OpenInWords(Pictured):
         verb = "was" if self.most == 1 else "were"
         return [
             f"At most {plural(self.most, noun)} {verb} open at once{self._where}, first at stream time "
-            f"{self._said.at(self._first_ms)}; {self.at_end:,} at the end."
+            f"{self._said.at(self._first_ms)}; {self.at_end:,}{self._where_all} at the end."
         ]
 
     def __repr__(self) -> str:

@@ -1,0 +1,70 @@
+"""A source partition as an application of its own: what a deployment did with all its records, as rows of a view."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.base.result_columns import AS_STORED
+from sessionkit.deployed.deployment import Deployment, checked_restarts
+from sessionkit.deployed.lives import LIFE
+from sessionkit.engine.commit import alive
+from sessionkit.records.batch import read_records
+from sessionkit.records.row_names import rows_by_place
+from sessionkit.spark.worker.by_key import partitions_in
+from sessionkit.steps.job import Job, fit
+from sessionkit.steps.partition_run import BATCH_RECORDS, view_of
+from sessionkit.steps.views import columns_of
+
+if TYPE_CHECKING:
+    from sessionkit.plan import Plan
+    from sessionkit.run import Run
+
+KAFKA_METRICS = "kafka_metrics "  # and the level
+
+
+def run_deployed(plan: Plan, how: Deployment, table: pa.Table, **shown: Any) -> Run[pa.Table]:
+    """The run of the records of one partition; restarts behind its last record do not come about.
+
+    `shown` is what the batch of the records is to say of how results are shown.
+    """
+    with rows_by_place(table, plan.source, plan.source.offset):
+        batch = read_records(table, plan.source, plan._value_columns(how.clock)).replace(**shown)
+    restarts = tuple(each for each in checked_restarts(how.restarts) if each.row < len(batch))
+    return plan._run_deployed(batch, dataclasses.replace(how, restarts=restarts))
+
+
+def deployed_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the job's view, of one partition after another, each of which the task holds."""
+    for number, tables in partitions_in(job, batches):
+        run = run_deployed(plan, how, pa.concat_tables(tables), form=AS_STORED)
+        for columns in _columns(job, number, run):
+            if columns is not None:
+                yield from fit(columns, job.schema).to_batches(max_chunksize=BATCH_RECORDS)
+
+
+def _columns(job: Job, number: int, run: Run[pa.Table]) -> Iterator[Mapping[str, Any] | None]:
+    """The columns of the view, in parts."""
+    if job.view == "changelog":
+        sent = columns_of(run.changelog())
+        only_life = {LIFE: np.zeros(len(sent["offset"]), np.int64)} if LIFE in job.schema.names else {}
+        yield {**only_life, **sent}
+    elif job.view == "metrics":
+        counts = run.metrics()
+        yield {"partition": np.full(len(counts), number), "name": [*counts], "count": [*counts.values()]}
+    elif job.view.startswith(KAFKA_METRICS):
+        level: Any = job.view.removeprefix(KAFKA_METRICS)
+        yield columns_of(run.kafka_metrics(level=level))
+    elif job.view == "waiting":
+        yield columns_of(run.suppress_buffer().table())
+    elif job.view == "most_waiting":
+        yield {"partition": [number], "name": ["most"], "count": [run.suppress_buffer().most_records]}
+    else:  # all windows leave in one step
+        view, outcome = view_of(job), run._outcome
+        yield view.step(outcome, np.flatnonzero(alive(outcome)))
+        if type(view).finish is not type(view).step:
+            yield view.finish(outcome, np.empty(0, np.intp))
