@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +21,7 @@ from sessionkit.run import Run
 from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import SparkReading, mapped
+from sessionkit.spark.replay import SparkReplay
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
@@ -302,6 +304,11 @@ class SparkRun(SparkReading):
             number = row_number_name(job.schema)
             return self._by_partition(rows, *order, number, shuffle=True).drop(number)
         return self._by_partition(rows, *order) if sort else rows
+
+    def _replay(self, *, many: bool) -> AbstractContextManager[SparkReplay]:
+        """The records, to be tried under other windows; the values are only read where windows look at them."""
+        plan = self.plan if not self.plan._complete_windows.takes_null_values else self.plan.count()
+        return SparkReplay.over(SparkRun._over(plan, self._given, None), many=many)
 
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         counted = self._counts_by_partition(view).values()
