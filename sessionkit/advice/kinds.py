@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.advice.suggest import gap_of, pauses_of
+from sessionkit.advice.replay import Replay
+from sessionkit.advice.suggest import gap_of
 from sessionkit.advice.valleys import rounded
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import DROPPED, LATE, PARTLY_LATE
@@ -160,11 +161,11 @@ def _windows(batch: RecordBatch, keys: str, **given: Duration | None) -> dict[st
     """One of each kind, with the lengths that were given, or those of the gap, which pauses of the records can tell."""
     found = {name: duration_ms(value, name) for name, value in given.items() if value is not None}
     if "inactivity_gap" not in found:
-        suggested = gap_of(batch, keys)
+        suggested = gap_of(replay := Replay(batch), keys)
         if not suggested.pauses:
             got = f"{plural(len(batch), 'record')} without two times of one key"
             raise InvalidArgument(problem("there are no pauses to take a gap from", got, 'inactivity_gap="30m"'))
-        found["inactivity_gap"] = suggested.gap_ms or rounded(USUAL_PAUSES * float(np.median(pauses_of(batch))))
+        found["inactivity_gap"] = suggested.gap_ms or rounded(USUAL_PAUSES * replay.pauses().median)
     gap_ms = found["inactivity_gap"]
     size_ms, grace_ms = found.get("size", gap_ms or 1), found.get("grace", gap_ms)
     advance_ms, difference_ms = found.get("advance", max(size_ms // HOPS, 1)), found.get("time_difference", size_ms)

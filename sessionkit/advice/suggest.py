@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from sessionkit.advice.replay import Replay, order_advice
+from sessionkit.advice.pauses import Pauses
+from sessionkit.advice.replay import Replay, order_advice, replay_of
 from sessionkit.advice.valleys import EMPTY_COUNT, Valley, curve, dents, empty_valleys
-from sessionkit.base.arrays import Codes, Floats, Longs
+from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, about, enough_ms, show_duration
 from sessionkit.base.progress import progress
@@ -18,10 +21,9 @@ from sessionkit.base.text import percent, plural
 from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import RecordBatch, read_records
-from sessionkit.records.time_statistics import usual_span
 from sessionkit.views.drawing.palettes import Figure, Theme
 from sessionkit.views.html import Pictured
+from sessionkit.windows.hopping import TimeWindows
 
 CLEAR_DEPTH = 1.3  # of a valley: how many times higher the lower of its two peaks is
 FEWEST_PAUSES = 100
@@ -29,7 +31,7 @@ RESOLUTIONS = 4  # a valley of fewer ticks of the data's clock is not there
 CURVE_POINTS = 33
 MOSTLY_BEATS, BEATS = 0.9, 3  # of the pauses are alike, where a device reports; so many of them part its records
 DAILY = 0.5  # of the pauses of a day or more are within 3 h of whole days, where a quarter of them would be by chance
-OWN_PACE, FEWEST_OF_A_PACE = 0.9, 20  # of the pauses of a key are longer than a gap, if it is slow; of so many
+ANY_WINDOWS = TimeWindows(size_ms=1, grace_ms=0)  # pauses are not those of windows
 BURST_MS = MINUTE  # what lies closer together is a burst, not a visit
 
 
@@ -124,24 +126,26 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
 
     Args:
         plan: a plan that starts with `sk.group_by_key(…)`; its windows and aggregations are ignored.
-        data: what `plan.run` takes, except Spark DataFrames: a frame or a file.
+        data: what `plan.run` takes. Of a Spark DataFrame only the lengths of pauses, each once, come to this process.
     Raises:
-        InvalidArgument: a Spark DataFrame, which has no pauses before it is sorted.
+        InvalidArgument: a streaming DataFrame.
     Example:
         >>> sk.suggest_gap(waves, flights).gap_ms // 3_600_000
         5
     """
     plan, data = plan_and_data(plan, data, "suggest_gap")
-    return gap_of(read_records(data, plan.source, ()), ", ".join(plan.source.keys))
+    plan = Plan(plan.source, ANY_WINDOWS)
+    with replay_of(plan, data, "a suggestion", many=True) as replay:
+        return gap_of(replay, ", ".join(plan.source.keys))
 
 
-def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
+def gap_of(replay: Replay, keys: str) -> GapSuggestion:
     """The gap that the pauses of these records speak for; `keys` are what sentences call their key columns."""
-    pauses, of = _keyed_pauses(batch)
+    pauses = replay.pauses()
     logs, found, valleys = np.empty(0), np.empty(0, np.int64), tuple[Valley, ...]()
-    if len(pauses) >= FEWEST_PAUSES:
-        tick, empty = int(np.gcd.reduce(pauses)), empty_valleys(pauses)
-        logs, found, height = curve(pauses, tick)
+    if pauses.total >= FEWEST_PAUSES:
+        tick, empty = int(np.gcd.reduce(pauses.lengths)), empty_valleys(pauses.lengths, pauses.counts)
+        logs, found, height = curve(pauses.lengths, pauses.counts, tick)
         stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
         rare = [dent for dent in dents(logs, height) if dent.gap_ms >= RESOLUTIONS * tick]
         rare = [dent for dent in rare if not any(first <= dent.gap_ms <= last for first, last in stretches)]
@@ -150,7 +154,7 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
             valleys = tuple(replace(valley, gap_ms=valley.gap_ms // step * step) for valley in valleys)
     beat_ms, beat_gap_ms = _beat_ms(pauses)
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
-    between = [valley for valley in clear if _parts_keys(pauses, of, valley.gap_ms)]
+    between = list(compress(clear, pauses.parts_keys([valley.gap_ms for valley in clear])))
     clear = [valley for valley in clear if valley not in between]
     longer = [each.gap_ms if each.empty_ms is None else each.empty_ms[1] for each in clear]  # behind an empty valley
     visits = [valley for valley, ms in zip(clear, longer, strict=True) if ms >= BURST_MS]
@@ -161,10 +165,10 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
         depth=max((valley.depth for valley in (visits or valleys)), default=1.0),
         burst_ms=max(bursts, key=lambda valley: valley.clearness).gap_ms if bursts else None,
         valleys=valleys,
-        pauses=len(pauses),
+        pauses=pauses.total,
         curve=(logs, found),
         keys=keys,
-        remarks=batch.remarks,
+        remarks=replay.remarks,
         beat_ms=beat_ms,
         beat_gap_ms=beat_gap_ms,
         daily_share=_daily_share(pauses),
@@ -172,42 +176,23 @@ def gap_of(batch: RecordBatch, keys: str) -> GapSuggestion:
     )
 
 
-def _parts_keys(pauses: Longs, of: Codes, gap_ms: int) -> bool:
-    """Whether most of the pauses that are longer are those of keys which hardly have shorter ones."""
-    long = pauses > gap_ms
-    many, slow = np.bincount(of), np.bincount(of, long)
-    own = (many >= FEWEST_OF_A_PACE) & (slow >= OWN_PACE * many)
-    return bool(2 * slow[own].sum() > np.count_nonzero(long) and not own[many > 0].all())
+def _daily_share(pauses: Pauses) -> float | None:
+    is_long = pauses.lengths >= 18 * HOUR
+    long, counts = pauses.lengths[is_long], pauses.counts[is_long]
+    if counts.sum() < FEWEST_PAUSES or not (long % DAY).any():
+        return None
+    share = float(counts[(long + 3 * HOUR) % DAY <= 6 * HOUR].sum() / counts.sum())
+    return share if share >= DAILY else None
 
 
-def _daily_share(pauses: Longs) -> float | None:
-    long = pauses[pauses >= 18 * HOUR]
-    share = float(np.mean((long + 3 * HOUR) % DAY <= 6 * HOUR)) if len(long) >= FEWEST_PAUSES else 0.0
-    return share if share >= DAILY and (long % DAY).any() else None
-
-
-def _beat_ms(pauses: Longs) -> tuple[int | None, int | None]:
+def _beat_ms(pauses: Pauses) -> tuple[int | None, int | None]:
     """(the length of nearly all pauses, a gap between it and that of the longest ones)."""
-    usual, longest = int(np.median(pauses)) if len(pauses) >= FEWEST_PAUSES else 0, int(pauses.max(initial=0))
-    if not usual or (np.abs(pauses - usual) <= usual / 4).mean() < MOSTLY_BEATS or longest < 2 * usual:
+    if pauses.total < FEWEST_PAUSES:
+        return None, None
+    usual, longest = int(pauses.median), int(pauses.lengths[-1])
+    if pauses.share(np.abs(pauses.lengths - usual) <= usual / 4) < MOSTLY_BEATS or longest < 2 * usual:
         return None, None
     return usual, BEATS * usual if longest > BEATS * usual else usual * 3 // 2
-
-
-def pauses_of(batch: RecordBatch) -> Longs:
-    """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
-    return _keyed_pauses(batch)[0]
-
-
-def _keyed_pauses(batch: RecordBatch) -> tuple[Longs, Codes]:
-    """These times, and the code of the key of each."""
-    order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
-    first_ms, last_ms = usual_span(batch.timestamp_ms[batch.usable])  # a clock that is far off makes no pause
-    order = order[(batch.usable & (batch.timestamp_ms >= first_ms) & (batch.timestamp_ms <= last_ms))[order]]
-    key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]
-    same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
-    pauses: Longs = np.diff(times)[same]
-    return pauses[pauses > 0], key[1:][same][pauses > 0]
 
 
 # ---- grace
@@ -267,11 +252,11 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
 
     Args:
         plan: a plan with windows; its grace does not matter.
-        data: what `plan.run` takes, except Spark DataFrames.
+        data: what `plan.run` takes. A Spark DataFrame is replayed in its tasks, many graces in one job.
         keep: from 0 to 1.
         gap: for session windows, an `inactivity_gap` other than the plan's.
     Raises:
-        InvalidArgument: `keep` is not a share, or the data is a Spark DataFrame.
+        InvalidArgument: `keep` is not a share, or the data is a streaming DataFrame.
     Example:
         >>> sk.suggest_grace(waves, flights, gap="1h", keep=0.98).kept_share >= 0.98
         True
@@ -282,11 +267,17 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         raise InvalidArgument(problem("keep is a share of the records", repr(keep), "0 to 1, such as 0.999"))
     if gap is not None:
         plan = plan.with_windows(inactivity_gap=gap)
-    replay = Replay.of(plan, data)
+    with replay_of(plan, data, "a suggestion", many=True) as replay:
+        return _grace_of(plan, replay, keep)
+
+
+def _grace_of(plan: Plan, replay: Replay, keep: float) -> GraceSuggestion:
     tried: dict[int, float] = {}
     with progress("looking for a grace"):
         grace_ms = _smallest_grace_ms(plan, replay, keep, tried)
-        for each_ms in np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist():
+        points = np.linspace(0, max(2 * grace_ms, MINUTE), CURVE_POINTS).astype(int).tolist()
+        _expect(plan, replay, points)
+        for each_ms in points:
             _share(plan, replay, each_ms, tried)
     graces = np.array(sorted(tried), np.int64)
     chosen = plan.with_windows(grace_ms=grace_ms)
@@ -300,18 +291,21 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         apart=apart,
         joining_grace_ms=joining_ms,
         curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
-        remarks=(*replay.batch.remarks, *order_advice(plan, replay, partial(_smallest_grace_ms, plan, keep=keep))),
+        remarks=(*replay.remarks, *order_advice(plan, replay, partial(_smallest_grace_ms, plan, keep=keep))),
     )
 
 
 def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int, float] | None = None) -> int:
     """The smallest grace that keeps this share; `tried` gets what each that was tried keeps."""
     tried = {} if tried is None else tried
+    doubled = [1_000 * 2**power for power in range(max(0, replay.behind_ms // 1_000).bit_length() + 1)]
+    _expect(plan, replay, [0, *doubled])
     low, high = -1, 0
     while _share(plan, replay, high, tried) < keep and high < MAX_DURATION_MS // 4:
         low, high = high, max(2 * high, 1_000)
     while high - low > 1:
         middle = (low + high) // 2
+        _expect(plan, replay, _middles(low, high))
         low, high = (low, middle) if _share(plan, replay, middle, tried) >= keep else (middle, high)
     return high
 
@@ -322,3 +316,16 @@ def _share(plan: Plan, replay: Replay, grace_ms: int, tried: dict[int, float]) -
             late, records = replay.late(plan.with_windows(grace_ms=grace_ms)._complete_windows), replay.usable
         tried[grace_ms] = (records - late) / records if records else 1.0
     return tried[grace_ms]
+
+
+def _expect(plan: Plan, replay: Replay, graces_ms: Iterable[int]) -> None:
+    replay.expect(plan.with_windows(grace_ms=ms)._complete_windows for ms in graces_ms)
+
+
+def _middles(low: int, high: int, halvings: int = 5) -> Iterator[int]:
+    """What the next steps of a search between these may look at, the next one first."""
+    if halvings and high - low > 1:
+        middle = (low + high) // 2
+        yield middle
+        yield from _middles(low, middle, halvings - 1)
+        yield from _middles(middle, high, halvings - 1)

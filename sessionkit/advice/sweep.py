@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.advice.replay import Counts, Replay, order_advice
+from sessionkit.advice.replay import Counts, Replay, order_advice, replay_of
 from sessionkit.base.arrays import Flags
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
-from sessionkit.base.progress import progress
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import ArrowData, Frame, FrameKind, PandasData, PolarsFrame, SparkFrame, to_frame
 from sessionkit.records.lateness.order import MANY
 from sessionkit.views.drawing.palettes import Figure, Theme
@@ -40,8 +38,7 @@ class Cell:
 
     `settings` are by the windows' own names, such as "grace_ms", as `plan.with_windows` takes them. `dropped` counts
     the late records that are in no window; `delay_ms` is how long a result waits to be final. `apart` counts sessions
-    that stay apart from another of their key within reach, as that had closed before a late record came; Spark does
-    not count them (None).
+    that stay apart from another of their key within reach, as that had closed before a late record came.
 
     Example:
         >>> cell = sk.sweep(waves, flights, grace=["0s", "1h"]).cell(grace="1h")
@@ -56,7 +53,7 @@ class Cell:
     dropped: int
     dropped_share: float
     delay_ms: int
-    apart: int | None = None
+    apart: int
 
 
 @answers_calls("sweep")
@@ -96,7 +93,6 @@ class Sweep(Generic[Frame]):
         names, measures = self.cells[0].settings, ("windows", "merges", "dropped", "dropped_share", "apart", "delay_ms")
         columns: dict[str, Any] = {name: [cell.settings[name] for cell in self.cells] for name in names}
         columns |= {name: [getattr(cell, name) for cell in self.cells] for name in measures}
-        columns["apart"] = pa.array(columns["apart"], pa.int64())
         columns["is_dominated"] = self.is_dominated.tolist()
         return to_frame(pa.table(columns), self.frame)
 
@@ -106,7 +102,7 @@ class Sweep(Generic[Frame]):
 
         It drops no more records, leaves no more sessions apart, and waits no longer.
         """
-        costs = np.array([(cell.dropped, cell.apart or 0, cell.delay_ms) for cell in self.cells])
+        costs = np.array([(cell.dropped, cell.apart, cell.delay_ms) for cell in self.cells])
         return np.array([((costs <= cost).all(axis=1) & (costs < cost).any(axis=1)).any() for cost in costs], np.bool_)
 
     def heat_map(self, measure: Measure = "dropped_share", *, theme: Theme | None = None) -> Figure:
@@ -124,7 +120,7 @@ class Sweep(Generic[Frame]):
     def __repr__(self) -> str:
         shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
-        apart = [cell.apart or 0 for cell in self.cells]
+        apart = [cell.apart for cell in self.cells]
         stay = f"; {min(apart):,} to {plural(max(apart), 'session')} stay apart from one of their key"
         share = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
         return "\n".join([f"Sweep: {shapes}; dropped as late {share}{stay if any(apart) else ''}", *self._order])
@@ -147,7 +143,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
 
     Args:
         plan: with windows; its aggregations are not computed.
-        data: what `plan.run` takes; a Spark DataFrame is run by Spark, cell by cell.
+        data: what `plan.run` takes. Of a Spark DataFrame each task reads its partition once, and holds it meanwhile.
         values: parameters of the windows, such as `inactivity_gap=["30m", "1h"], grace=[0, "1h"]`; as numbers,
             `grace_ms=[0, 3_600_000]`.
     Raises:
@@ -164,16 +160,10 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
     count = math.prod(map(len, windows.values()))
     if count > MOST_CELLS:
         raise InvalidArgument(problem("the sweep has too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
-    plans = _plans(plan, windows)
-    if is_spark_frame(data):
-        if getattr(data, "isStreaming", False):
-            want = "read what the stream holds so far, with spark.read instead of spark.readStream"
-            raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
-        return _sweep(plans, [*windows], [Counts(**each.run(data).counts()) for each in plans], "pandas")
-    replay = Replay.of(plan, data)
-    found = sweep_replay(plan, replay, windows)
-    is_many = min(cell.dropped_share for cell in found.cells) >= MANY
-    return dataclasses.replace(found, _order=order_advice(plan, replay)) if is_many else found
+    with replay_of(plan, data, "a sweep") as replay:
+        found = sweep_replay(plan, replay, windows)
+        is_many = min(cell.dropped_share for cell in found.cells) >= MANY
+        return dataclasses.replace(found, _order=order_advice(plan, replay)) if is_many else found
 
 
 def _several(name: str, values: Any) -> list[Any]:
@@ -185,32 +175,20 @@ def _several(name: str, values: Any) -> list[Any]:
 
 def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:
     """What `sweep` gives, of records that were read already."""
-    plans = _plans(plan, values)
-    counted = list[Counts]()
-    with progress(f"sweeping {plural(len(plans), 'cell')}", len(plans)) as reached:
-        for each in plans:
-            reached(len(counted))
-            counted.append(replay.counts(each._complete_windows))
-    return _sweep(plans, [*values], counted, replay.batch.frame)
+    combinations = itertools.product(*values.values())
+    plans = [plan.with_windows(**dict(zip(values, each, strict=True))) for each in combinations]
+    counted = replay.counts_of([each._complete_windows for each in plans])
+    names = [name.removesuffix("_ms") for name in values]
+    cells = tuple(_cell(each, names, counts) for each, counts in zip(plans, counted, strict=True))
+    tried = zip(*(cell.settings.values() for cell in cells), strict=True)
+    kept = {name: tuple(dict.fromkeys(values)) for name, values in zip(names, tried, strict=True)}
+    return Sweep(values=kept, cells=cells, frame=replay.frame)
 
 
 def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:
     """Lengths by name in milliseconds, of which each was given as `name` or, a number, as `name`_ms."""
     names = dict.fromkeys(name.removesuffix("_ms") for name in given)
     return {name: length_ms(given.get(name), given.get(f"{name}_ms"), name) for name in names}
-
-
-def _plans(plan: Plan, values: Mapping[str, Sequence[Duration | int]]) -> list[Plan]:
-    combinations = itertools.product(*values.values())
-    return [plan.with_windows(**dict(zip(values, each, strict=True))) for each in combinations]
-
-
-def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: FrameKind) -> Sweep:
-    names = [name.removesuffix("_ms") for name in names]
-    cells = tuple(_cell(each, names, counts) for each, counts in zip(plans, counted, strict=True))
-    tried = zip(*(cell.settings.values() for cell in cells), strict=True)
-    kept = {name: tuple(dict.fromkeys(values)) for name, values in zip(names, tried, strict=True)}
-    return Sweep(values=kept, cells=cells, frame=frame)
 
 
 def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:

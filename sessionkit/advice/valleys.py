@@ -19,6 +19,7 @@ SURE = 4  # standard errors by which peaks rise above the valley between them: l
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
 FEW_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
 FINE = 64  # ticks of the data's clock: in pauses as long the tick does not show
+BLOCK = 2**20  # pauses of one length that are spread at once
 FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 
 
@@ -48,34 +49,27 @@ class Valley:
         return f"no pause is between {shorter} and {longer} long{few}"
 
 
-def _spread(pauses: Longs, tick_ms: int) -> Floats:
-    """Pauses that are whole numbers of ticks, those of one length spread over the tick that they were rounded to.
+def curve(lengths: Longs, counts: Longs, tick_ms: int) -> tuple[Floats, Longs, Floats]:
+    """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell.
 
-    Else the logarithms of 1, 2 and 3 hours were peaks, and what lies between them valleys.
+    Bells are those of pauses that are spread over the tick of the data's clock that they were rounded to: else the
+    logarithms of 1, 2 and 3 hours were peaks, and what lies between them valleys.
     """
-    even = pauses.astype(np.float64)
-    few = np.flatnonzero(pauses < FINE * tick_ms)
-    _, place, counts = np.unique(pauses[few], return_inverse=True, return_counts=True)
-    begin = np.cumsum(counts) - counts
-    rank = np.empty(len(few), np.int64)
-    rank[np.argsort(place, kind="stable")] = np.arange(len(few)) - np.repeat(begin, counts)
-    part = (rank + 0.5) / counts[place] - 0.5
-    even[few] += np.where(counts[place] > 1, part, 0.0) * tick_ms
-    return even
-
-
-def curve(pauses: Longs, tick_ms: int) -> tuple[Floats, Longs, Floats]:
-    """Steps of the logarithm of a pause, how many pauses are in each, and that with every pause as a bell."""
-    logs = decades(pauses)
+    logs = decades(lengths)
     low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
-    count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
-    bins: dict[str, Any] = {"bins": count, "range": (low, low + count * STEP)}
-    found, _ = np.histogram(logs, **bins)
-    even, _ = np.histogram(decades(_spread(pauses, tick_ms)), **bins)
+    steps = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
+    bins: dict[str, Any] = {"bins": steps, "range": (low, low + steps * STEP)}
+    found, _ = np.histogram(logs, weights=counts, **bins)
+    is_fine = lengths < FINE * tick_ms
+    even, _ = np.histogram(logs[~is_fine], weights=counts[~is_fine], **bins)
+    for length, count in zip(lengths[is_fine].tolist(), counts[is_fine].tolist(), strict=True):
+        for first in range(0, count, BLOCK):
+            part = (np.arange(first, min(first + BLOCK, count)) + 0.5) / count - 0.5
+            even += np.histogram(decades(length + part * tick_ms), **bins)[0]
     reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
     # in whole numbers, which add up to the same on every machine
     bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
-    return low + (np.arange(count) + 0.5) * STEP, found, np.convolve(even, bell, "same") / bell.sum()
+    return low + (np.arange(steps) + 0.5) * STEP, found, np.convolve(even, bell, "same") / bell.sum()
 
 
 def dents(logs: Floats, height: Floats) -> list[Valley]:
@@ -97,15 +91,14 @@ def dents(logs: Floats, height: Floats) -> list[Valley]:
     return []
 
 
-def empty_valleys(pauses: Longs) -> list[Valley]:
+def empty_valleys(lengths: Longs, counts: Longs) -> list[Valley]:
     """Wide stretches without a pause; the gap is the middle, in logarithmic time.
 
     Many pauses are shorter than the stretch. Where few are longer, it could be the end of a tail, unless those below
     it lie close together.
     """
-    lengths, counts = np.unique(pauses, return_counts=True)
-    logs, below = decades(lengths), np.cumsum(counts)[:-1]
-    beyond, width, many = len(pauses) - below, np.diff(logs), max(EMPTY_COUNT, FEW_SHARE * len(pauses))
+    logs, below, total = decades(lengths), np.cumsum(counts)[:-1], int(counts.sum())
+    beyond, width, many = total - below, np.diff(logs), max(EMPTY_COUNT, FEW_SHARE * total)
     halves = logs[:-1] - logs[np.searchsorted(below, below / 2)]  # from the middle one of those below to the last
     is_clear = (beyond >= many) | (width >= np.where(beyond >= EMPTY_COUNT, *FEW_TAILS) * halves)
     is_empty = (width >= EMPTY_DECADES) & (below >= many) & is_clear

@@ -24,10 +24,13 @@ def usual_span(times: Longs, counts: Longs | None = None) -> tuple[int, int]:
         return 0, INT64_MAX
     if counts is None:
         parted = np.partition(times, (few, len(times) - 1 - few))
-        low, high = np.sort(parted[: few + 1]), np.sort(parted[-few - 1 :])
-    else:
-        low = np.repeat(times, np.minimum(counts, few + 1))[: few + 1]
-        high = np.repeat(times, np.minimum(counts, few + 1))[-few - 1 :]
+        return usual_span_between(np.sort(parted[: few + 1]), np.sort(parted[-few - 1 :]))
+    some = np.repeat(times, np.minimum(counts, few + 1))
+    return usual_span_between(some[: few + 1], some[-few - 1 :])
+
+
+def usual_span_between(low: Longs, high: Longs) -> tuple[int, int]:
+    """`usual_span` of the times of which these are the lowest and the highest, one more on each side than are few."""
     before, after = high[0] - low[1:], high[:-1] - low[-1]  # the length without those that may be far off
     starts = low[1:][(np.diff(low) > SPREADS * before) & (before > 0)]
     ends = high[:-1][(np.diff(high) > SPREADS * after) & (after > 0)]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.advice.replay import Replay
 from sessionkit.advice.suggest import gap_of
 from sessionkit.base.arrays import Longs, arrow_array
 from sessionkit.base.assets import read_asset, whole_page
@@ -182,7 +183,7 @@ def _gap(findings: Findings) -> list[str]:
     gap_ms, records = getattr(findings.windows, "inactivity_gap_ms", None), len(findings.run.trace)
     if gap_ms is None or records > MOST_PAUSES:
         return []
-    found = gap_of(findings.run._outcome.batch, ", ".join(findings.plan.source.keys))
+    found = gap_of(Replay(findings.run._outcome.batch), ", ".join(findings.plan.source.keys))
     return [found._judged(gap_ms, in_order=not findings.counts["dropped-late"])]
 
 

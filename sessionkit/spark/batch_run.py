@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +24,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRec
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.keys import list_of_keys
-from sessionkit.records.lateness.order import MANY
+from sessionkit.records.lateness.order import MANY, MANY_LATE
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.run import Run
 from sessionkit.session_rules.rules import SessionRules
@@ -31,12 +32,12 @@ from sessionkit.spark import functions as F
 from sessionkit.spark.dropped import TIMES_OF_DROPPED, as_output, with_closed_by, with_records
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import SparkReading, mapped
+from sessionkit.spark.replay import SparkReplay
 from sessionkit.spark.sessionized import sessionized
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.deployed_partition import KAFKA_METRICS, deployed_rows, run_deployed
-from sessionkit.spark.worker.whole_partition import CAUSES, causes
 from sessionkit.steps.job import Job, type_of
 from sessionkit.steps.summaries import KEYS, PARTITIONS, QUARTERS
 from sessionkit.views.assignment import assigned
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from sessionkit.deployed.deployment import Deployment
-    from sessionkit.spark.comparison import SparkComparison
-    from sessionkit.spark.summaries import (
+    from sessionkit.spark.views.comparison import SparkComparison
+    from sessionkit.spark.views.summaries import (
         SparkClock,
         SparkLatency,
         SparkOpenWindows,
@@ -464,31 +465,31 @@ class SparkRun(SparkReading):
         Raises:
             InvalidArgument: it is no run on Spark, of other records, or its windows are of another kind.
         """
-        from sessionkit.spark.comparison import SparkComparison
+        from sessionkit.spark.views.comparison import SparkComparison
 
         return SparkComparison(self, other)
 
     def latency(self) -> SparkLatency:
         """How long after its end each window became final."""
-        from sessionkit.spark.summaries import SparkLatency
+        from sessionkit.spark.views.summaries import SparkLatency
 
         return SparkLatency(self)
 
     def open_windows(self) -> SparkOpenWindows:
         """How many windows of its partition are open after each record: what a task's state has to hold."""
-        from sessionkit.spark.summaries import SparkOpenWindows
+        from sessionkit.spark.views.summaries import SparkOpenWindows
 
         return SparkOpenWindows(self)
 
     def clock(self) -> SparkClock:
         """Which records moved stream time, ranked by how many others came too late because of each."""
-        from sessionkit.spark.summaries import SparkClock
+        from sessionkit.spark.views.summaries import SparkClock
 
         return SparkClock(self)
 
     def partition_times(self) -> SparkPartitionTimes:
         """How far the stream time of each partition is behind the newest one at the end."""
-        from sessionkit.spark.summaries import SparkPartitionTimes
+        from sessionkit.spark.views.summaries import SparkPartitionTimes
 
         return SparkPartitionTimes(self)
 
@@ -498,7 +499,7 @@ class SparkRun(SparkReading):
         Raises:
             InvalidArgument: the plan has no suppress.
         """
-        from sessionkit.spark.summaries import SparkSuppressBuffer
+        from sessionkit.spark.views.summaries import SparkSuppressBuffer
 
         if self.plan._suppression is None:
             self._empty.suppress_buffer()  # which refuses it
@@ -518,31 +519,22 @@ class SparkRun(SparkReading):
     def remarks(self) -> list[str]:
         """What may be a mistake, as `Run.remarks` tells it.
 
-        Why many records came too late is looked for in the partition with most of them, by a task that holds it.
+        Why many records came too late is looked for in the partition with most of them, by a task that holds it. What
+        `first` and `last` would be by event time is not.
         """
         windows, schema = self.plan._complete_windows, arrow_schema(self._frame, self._columns)
-        types = dict(zip(schema.names, schema.types, strict=True))
-        said = [
-            *self._read_here(self._zoned_plan, self._sample()).remarks,
-            *decimal_remarks(self.plan._aggregations, types),
-        ]
-        rows, late = self._partition_rows, self._late_remarks()
+        floats = decimal_remarks(self.plan._aggregations, dict(zip(schema.names, schema.types, strict=True)))
+        late, lag_ms, rows = self.counts()["late"], windows.close_lag_ms, self._partition_rows
+        with self._replay(many=True) as replay:
+            read, causes = replay.remarks, []
+            if late >= max(MANY_LATE, MANY * self._total("usable")):
+                causes = replay.causes(self.plan.source, lag_ms)
+        said = [cause.words(cause.late if cause.is_behind else late, lag_ms) for cause in causes]
         rests = {row["day_rest"] for row in rows if row["usable"]}
-        if not late and len(rests) == 1 and min(rests) >= 0:
-            late = days_apart(windows, self._total("usable"))
+        if not said and len(rests) == 1 and min(rests) >= 0:
+            said = days_apart(windows, self._total("usable"))
         newest_ms = max((row["newest_ms"] for row in rows), default=-1)
-        return [*said, *late, *day_remarks(windows, newest_ms, self.timezone)]
-
-    def _late_remarks(self) -> list[str]:
-        counts = self._counts_by_partition("counts")
-        late = {number: each["late"] for number, each in counts.items()}
-        worst = max(late, key=lambda number: late[number], default=-1)
-        if not sum(late.values()) or sum(late.values()) < MANY * self._total("usable"):
-            return []
-        task = partial(causes, self._job("records", self.trace.schema("records")), worst, late[worst])
-        with readable_errors():
-            said = [row["said"] for row in self._whole._over_partitions(task, CAUSES).collect()]
-        return [f"In partition {worst}: {each}" for each in said] if len(counts) > 1 else said
+        return [*read, *floats, *said, *day_remarks(windows, newest_ms, self.timezone)]
 
     @called_as('run.write_html("clicks.html")', hands_on_to=Run.write_html)
     def write_html(self, path: str | Path, *, keys: Iterable[Any] | None = None, **options: Any) -> Path:
@@ -652,6 +644,11 @@ class SparkRun(SparkReading):
         """Columns of this process as a DataFrame of results."""
         table = arrow_table(columns)
         return self._form.shown(self._frame.sparkSession.createDataFrame(table, spark_schema(table.schema)), times)
+
+    def _replay(self, *, many: bool) -> AbstractContextManager[SparkReplay]:
+        """The records, to be tried under other windows; the values are only read where windows look at them."""
+        plan = self.plan if not self.plan._complete_windows.takes_null_values else self.plan.count()
+        return SparkReplay.over(SparkRun._over(plan, self._given, None), many=many)
 
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         counted = self._counts_by_partition(view).values()

@@ -57,6 +57,7 @@ class LateStream(NamedTuple):
     keys: Codes
     late: Flags
     lag_ms: int
+    has_one_key: bool  # and all other partitions have no other
 
     @property
     def sort(self) -> str:

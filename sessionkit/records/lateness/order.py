@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sessionkit.base.arrays import Longs, Rows
@@ -60,32 +62,52 @@ def _read_before(batch: RecordBatch, lag_ms: int, before_ms: Longs | None) -> Ca
 
 def late_causes(batch: RecordBatch, source: Source, lag_ms: int, is_many: bool = True) -> list[Cause]:
     """Why so many records are late by more than `lag_ms`; and the few that lie far before all others, late or not."""
-    cause, behind = _late_cause(batch, source, lag_ms, is_many=is_many), far_behind(batch, lag_ms)
+    return both(late_cause(batch, source, lag_ms, is_many=is_many), far_behind(batch, lag_ms))
+
+
+def both(cause: Cause | None, behind: Cause | None) -> list[Cause]:
+    """Those of the two that there are; one if it explains all."""
     is_all = cause is not None and behind is not None and cause.late == behind.late
     return [*filter(None, (None if is_all else cause, behind))]
 
 
-def _late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool) -> Cause | None:
+class Elsewhere(NamedTuple):
+    """Usable and late records of partitions that are not in the batch, and whether there are keys that it lacks."""
+
+    records: int = 0
+    late: int = 0
+    has_keys: bool = False
+
+
+NOTHING = Elsewhere()
+
+
+def late_cause(
+    batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool = True, elsewhere: Elsewhere = NOTHING
+) -> Cause | None:
     """Why so many records are behind stream time by more than `lag_ms`; None if they are not, or for no such reason.
 
-    Looked for in the partition that has most of them. Records that are late for reasons of their own are no cause:
-    they come between others that are not, and those of a key that is late now are not all late. Where it is not
-    `is_many`, only single records that are ahead are looked for.
+    Looked for in the partition of the batch that has most of them. Records that are late for reasons of their own are
+    no cause: they come between others that are not, and those of a key that is late now are not all late. Where it is
+    not `is_many`, only single records that are ahead are looked for.
     """
     rows = np.flatnonzero(batch.usable)
-    if batch.chosen_from is not None or len(rows) <= MANY_LATE:
+    records = len(rows) + elsewhere.records
+    if batch.chosen_from is not None or records <= MANY_LATE:
         return None  # the others are not all there
     partition, times = batch.partition[rows], batch.timestamp_ms[rows]
     late = are_late(times, lag_ms, partition, len(batch.partitions))
-    if np.count_nonzero(late) < max(MANY_LATE, MANY * len(rows) if is_many else 0):
+    count = int(np.count_nonzero(late)) + elsewhere.late
+    if count < max(MANY_LATE, MANY * records if is_many else 0):
         return None
     of = partition == np.bincount(partition[late]).argmax()
-    stream = LateStream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
+    has_one_key = len(batch.keys) == 1 and not elsewhere.has_keys
+    stream = LateStream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms, has_one_key)
     causes = (out_of_order, _ahead, _sent_again, _sources, _two_clocks, in_no_order, stretches)
     found = next((cause for look in (causes if is_many else (_ahead,)) if (cause := look(stream)) is not None), None)
     rest = ~np.isin(rows, [] if found is None or found.to_leave_out is None else found.to_leave_out)
-    left = 0 if rest.all() else are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum()
-    return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows), left=int(left))
+    left = are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum() + elsewhere.late
+    return found and found._replace(late=count, records=records, left=0 if rest.all() else int(left))
 
 
 # ---- records far before all others, and ahead of those around them
@@ -100,15 +122,25 @@ def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     if not len(behind) or batch.chosen_from is not None:
         return None
     late = int(np.count_nonzero(are_late(times, lag_ms, batch.partition[rows], len(batch.partitions))[behind]))
-    between_ms = first_ms - int(times[behind].max())
-    if not late and (len(behind) < MANY_LATE or between_ms < SPREADS * int(np.ptp(times[behind]))):
+    name = record_name(batch, int(rows[behind[0]]))
+    cause = behind_cause(times[behind], first_ms, late, len(rows), name)
+    return cause and cause._replace(to_leave_out=rows[behind])
+
+
+def behind_cause(times: Longs, first_ms: int, late: int, records: int, name: str) -> Cause | None:
+    """What is said of the records of these times, so many of them late, which lie before nearly all others.
+
+    `first_ms` is when the others begin, `name` that of the first record.
+    """
+    between_ms = first_ms - int(times.max())
+    if not late and (len(times) < MANY_LATE or between_ms < SPREADS * int(np.ptp(times))):
         return None  # a history that begins slowly
-    name, by = record_name(batch, int(rows[behind[0]])), about(first_ms - int(np.median(times[behind])))
-    why = f"{plural(len(behind), 'record lies', 'records lie')} some {by} before all others: {name}"
-    why += f" and {len(behind) - 1:,} more" if len(behind) > 1 else ""
-    way = "Leave it out, or correct its time" if len(behind) == 1 else "Leave them out, or correct their times"
+    by = about(first_ms - int(np.median(times)))
+    why = f"{plural(len(times), 'record lies', 'records lie')} some {by} before all others: {name}"
+    why += f" and {len(times) - 1:,} more" if len(times) > 1 else ""
+    way = "Leave it out, or correct its time" if len(times) == 1 else "Leave them out, or correct their times"
     way += ", if a clock was not set" + ("." if late else ": tables and pictures stretch back to there.")
-    return Cause(why, way, to_leave_out=rows[behind], late=late, records=len(rows), is_behind=True)
+    return Cause(why, way, late=late, records=records, is_behind=True)
 
 
 def _ahead(stream: LateStream) -> Cause | None:

@@ -121,7 +121,7 @@ def _histories(stream: LateStream) -> list[int]:
     is_alone = 10 * (np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low)) <= 11 * size  # as a year
     several = np.maximum.reduceat(keys, first) != np.minimum.reduceat(keys, first)  # one key: it was offline
     is_long = (span >= np.ptp(stream.times) / np.where(is_alone, 20, 4)) | (10 * stream.late_count >= 3 * len(late))
-    is_history = is_long & (several | (len(stream.batch.keys) == 1) | (2 * stream.late_count > len(late)))
+    is_history = is_long & (several | stream.has_one_key | (2 * stream.late_count > len(late)))
     if 2 * size[is_history].sum() < stream.late_count:
         return []
     return np.flatnonzero(late)[first][is_history].tolist()

@@ -41,7 +41,7 @@ def row_number_name(schema: pa.Schema) -> str:
 # ---- one partition after another, in offset order
 
 
-def partitions_in(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+def partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """(partition, tables of its records) of each partition, with some records a table."""
     named = (batch.rename_columns(list(job.columns)) for batch in batches)
     steps = cut(named, str(job.source.partition), job.step_records)
@@ -62,7 +62,7 @@ def deal(
 
     `first` is the smallest partition number, of which `width` in a row share a task.
     """
-    for number, tables in partitions_in(job, batches):
+    for number, tables in partitions(job, batches):
         so_far = [PartitionSoFar(windows, shares) for windows in (job.windows, *others)]
         place = (number - first) // width * shares
         for turn, table in enumerate(tables):
@@ -78,7 +78,7 @@ def choose(
 
     Only `partition` is looked at, unless it is None. The last column of `schema` is the place of a row.
     """
-    for number, tables in partitions_in(job, batches):
+    for number, tables in partitions(job, batches):
         if partition not in (None, number):
             continue
         so_far, count, rest = PartitionSoFar(job.windows), 0, schema.empty_table()

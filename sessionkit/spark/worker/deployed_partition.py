@@ -15,7 +15,7 @@ from sessionkit.deployed.lives import LIFE
 from sessionkit.engine.commit import alive
 from sessionkit.records.batch import read_records
 from sessionkit.records.row_names import rows_by_place
-from sessionkit.spark.worker.by_key import partitions_in
+from sessionkit.spark.worker.by_key import partitions
 from sessionkit.steps.job import Job, fit
 from sessionkit.steps.partition_run import BATCH_RECORDS, view_of
 from sessionkit.steps.views import columns_of
@@ -40,7 +40,7 @@ def run_deployed(plan: Plan, how: Deployment, table: pa.Table, **shown: Any) -> 
 
 def deployed_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of the job's view, of one partition after another, each of which the task holds."""
-    for number, tables in partitions_in(job, batches):
+    for number, tables in partitions(job, batches):
         run = run_deployed(plan, how, pa.concat_tables(tables), form=AS_STORED)
         for columns in _columns(job, number, run):
             if columns is not None:

@@ -1,4 +1,4 @@
-"""What takes all records of a partition, or of a share of its keys, at once: causes of drops, and comparisons."""
+"""Two runs beside each other, in a task that holds the records of some keys of a partition."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.records.lateness.order import order_causes
-from sessionkit.spark.worker.by_key import partitions_in, records_of
+from sessionkit.spark.worker.by_key import records_of
 from sessionkit.spark.worker.shuffle import pieces_in
 from sessionkit.steps.job import Job, fit
 from sessionkit.steps.partition_run import BATCH_RECORDS
@@ -19,18 +18,6 @@ from sessionkit.steps.views import columns_of
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
     from sessionkit.views.comparison.comparison import Comparison
-
-CAUSES = pa.schema({"said": pa.string()})
-
-
-def causes(job: Job, partition: int, late: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Why so many records of this partition are late, in words."""
-    for number, tables in partitions_in(job, batches):
-        if number == partition:
-            batch, lag_ms = job.read(pa.concat_tables(tables)), job.windows.close_lag_ms
-            found = order_causes(batch, job.source, lag_ms, late)
-            said = [cause.words(cause.late if cause.is_behind else late, lag_ms) for cause in found]
-            yield from pa.table({"said": pa.array(said, pa.string())}).to_batches()
 
 
 class Sides(NamedTuple):

@@ -14,8 +14,8 @@ from sessionkit.spark import functions as F
 from sessionkit.spark.reading.tasks import mapped
 from sessionkit.spark.types import column, readable_errors
 from sessionkit.spark.worker import by_key
+from sessionkit.spark.worker.compared import Sides, compare
 from sessionkit.spark.worker.shuffle import ORDER, SLICES
-from sessionkit.spark.worker.whole_partition import Sides, compare
 from sessionkit.views.comparison.comparison import changed_words
 from sessionkit.views.html import Pictured
 

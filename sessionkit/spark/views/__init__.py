@@ -1,0 +1,1 @@
+"""Views over all keys of a run on Spark."""
