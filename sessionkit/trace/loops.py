@@ -73,12 +73,7 @@ def first_passing(first, rows, stream_time_ms, partition, instant_ms, nothing): 
             while at - step >= low and stream_time_ms[at - step] > instant:
                 step *= 2
             low, high = max(low, at - step), at
-        while low < high:
-            middle = (low + high) // 2
-            if stream_time_ms[middle] > instant:
-                high = middle
-            else:
-                low = middle + 1
+        low += np.searchsorted(stream_time_ms[low:high], instant, side="right")
         last[p] = low
         if low < first[p + 1]:
             found[k] = rows[low]

@@ -233,12 +233,10 @@ def closers_in_words(trace: Trace, windows: Longs) -> list[str]:
     columns, by = trace.window_columns, trace.closed_by_of(windows).tolist()
     at = trace.passed_by(columns.partition[windows], trace.last_instants_ms(windows))
     at = np.where(columns.closed_before[windows] >= 0, len(trace), at)
-    told = zip(at.tolist(), by, strict=True)
-    return [_closer(trace, row, offset) if offset >= 0 else "" for row, offset in told]
-
-
-def _closer(trace: Trace, row: int, offset: int) -> str:
-    return closer_words(trace, row) if row < len(trace) else f"by the record at offset {offset:,}"
+    return [
+        "" if offset < 0 else closer_words(trace, row) if row < len(trace) else f"by the record at offset {offset:,}"
+        for row, offset in zip(at.tolist(), by, strict=True)
+    ]
 
 
 def short_reason(trace: SessionTrace, windows: SessionKind, index: int) -> str:
