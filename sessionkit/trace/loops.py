@@ -80,6 +80,16 @@ def first_passing(first, rows, stream_time_ms, partition, instant_ms, nothing): 
     return found
 
 
+@compiled_loop
+def moves_stream_time(partition, stream_time_ms, marked, newest_ms):  # type: ignore[no-untyped-def]
+    """Whether a marked record moved stream time; `newest_ms` holds that of each partition, and is moved along."""
+    for i in range(partition.shape[0]):
+        if marked[i] and stream_time_ms[i] != newest_ms[partition[i]]:
+            return True
+        newest_ms[partition[i]] = stream_time_ms[i]
+    return False
+
+
 @compiled
 def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, window_count):  # type: ignore[no-untyped-def]
     """(start, end) of each record's window once the record is in it; -1, -1 for a record that was dropped."""
