@@ -43,7 +43,7 @@ class Cause(NamedTuple):
         if not self.is_ahead or arrival is None:
             return self
         guard = f'arrival={literal(arrival)}, max_ahead="5m", ahead="drop" in group_by_key'
-        return self._replace(way=f"{self.way} {guard} drops records that are further ahead of their arrival.")
+        return self._replace(way=f"{self.way} What is further ahead of its arrival can also be dropped: {guard}.")
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""
