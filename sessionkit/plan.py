@@ -24,7 +24,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
-from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
+from sessionkit.records.source import Source, check_as_kafka, written_down
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, EmitStrategy, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
     from sessionkit.exports.request import KeyType, TimestampIn
-    from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, TimeUnit
+    from sessionkit.records.source import Ahead, Ambiguous, Nonexistent, OnBadTime, TimeUnit
     from sessionkit.spark.batch_run import SparkRun, StreamRun
     from sessionkit.steps.reading import Reading
     from sessionkit.steps.write import WriteJob
@@ -481,7 +481,7 @@ class Plan:
         if (lacking := self._complete_windows.not_in_kafka) is not None:
             what, want = lacking
             raise NotBuilt(problem(what, repr(self.windows), want))
-        check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
+        check_as_kafka(self.source, "Kafka Streams moves stream time by records alone")
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:
@@ -689,6 +689,8 @@ def group_by_key(
     types: Mapping[str, str] | None = None,
     arrival: str | None = None,
     idle_after: Duration | None = None,
+    max_ahead: Duration | None = None,
+    ahead: Ahead | None = None,
     format: str | None = None,
     separator: str | None = None,
     header: bool = True,
@@ -711,24 +713,24 @@ def group_by_key(
         sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
         types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
             text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
-        arrival: the wall clock of `idle_after`: a column that says when each record arrived, written as `timestamp` is.
+        arrival: the wall clock of the two rules below: a column that says when each record arrived, as `timestamp` is.
         idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
             Its stream time moves to the smallest one of the partitions that are not, and never back.
+        max_ahead, ahead: not Kafka's either: a record whose time is more than `max_ahead` after its own `arrival` is
+            dropped (`ahead="drop"`), so that a clock in the future closes no window; "keep" is not built yet.
         format: how texts write times, as `strftime` has it: "%d/%m/%Y %H:%M"; with the year of texts that have none in
             front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
-        separator, header: the character between the fields of text files, where their first lines do not show it; False
-            if they have no line of names: their columns are then called c1, c2, ….
-        label: a column that says what each record is, such as the page of a click. It changes no result: pictures and
-            explanations name records by it, and `run.steps` reads a window as its labels.
+        separator, header: what parts the fields of text files, if it does not show; False: no names, but c1, c2, ….
+        label: a column by which pictures, explanations and `run.steps` name records, such as a page; decides nothing.
     Raises:
-        InvalidArgument: a choice contradicts another.
+        InvalidArgument: a choice contradicts another. NotBuilt: `ahead="keep"`.
     Example:
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")
-        >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
-        sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
+        >>> sk.group_by_key("user", timestamp="at", arrival="received", max_ahead="300s", ahead="drop")
+        sk.group_by_key("user", timestamp="at", arrival="received", max_ahead="5m", ahead="drop")
     """
-    given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
+    given: dict[str, Any] = locals() | written_down(idle_after, max_ahead, types)
     _check_keys(keys, sep)
     return Plan(Source(**given))
 

@@ -322,9 +322,8 @@ class Run(Generic[Frame]):
         if self.plan._strategy == "on_window_close":
             kept = self._outcome.kept_trace is not None
             finals = len(self._changelog["offset"]) if kept else self._outcome.closed_count
-        drops_null = not self._windows.takes_null_values
         refused = 0 if self.deployed is None else len(self.deployed.refused)
-        return tables.metrics(self._outcome, finals, refused, null_values=drops_null)
+        return tables.metrics(self._outcome, finals, refused, self._windows, self.plan.source)
 
     def kafka_metrics(self, *, level: Level = "info") -> Frame:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).

@@ -12,7 +12,7 @@ from sessionkit.base.guesses import RULES_OF_SESSIONS
 from sessionkit.base.text import is_text, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
-from sessionkit.records.batch import RecordBatch, batch_of, is_spark_frame
+from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
@@ -204,15 +204,12 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
     with columns_of_gaps(rules):
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
     batch = batch_of(opened, source)
-    remarks = [*batch.remarks[len(opened.remarks) :], *_of_days(plan, batch, rules)]
+    of_days = [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
+    remarks = [*batch.remarks[len(opened.remarks) :], *of_days]
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
     for remark in remarks:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
     return opened, added, batch.timezone
-
-
-def _of_days(plan: Plan, batch: RecordBatch, rules: SessionRules) -> list[str]:
-    return [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
 
 
 def _of_rows(remark: str) -> str:

@@ -245,7 +245,6 @@ def _settings(
 
 
 def _in_words(name: str) -> str:
-    """A parameter of windows as a person names it."""
     return name.removesuffix("_ms").replace("_", " ")
 
 

@@ -93,7 +93,6 @@ class Kinds(Pictured, Generic[Frame]):
 
     @cached_property
     def _columns(self) -> dict[str, list[Any]]:
-        """The columns of the table."""
         runs, fates = self.runs.values(), self._fates
         return {
             "kind": [*self.runs],

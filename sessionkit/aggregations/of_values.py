@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +61,6 @@ def _with(held: list[Any], others: list[Any]) -> list[Any]:
 
 
 def _without_sign(value: Any) -> Any:
-    """The value, 0.0 for -0.0."""
     return value + 0.0 if isinstance(value, float) else value
 
 
@@ -103,17 +104,11 @@ def top(column: str, n: int) -> Aggregation:
         want = 'a whole number from 1, such as sk.top("page", 3)'
         raise InvalidArgument(problem("top takes how many values to show", shorten(repr(given)), want))
     most = int(given)
-    return Aggregation(
-        code=f"top({column!r}, {most})",
-        columns=(column,),
-        settings=(most,),
-        initializer=list,
+    result, result_column = partial(_most_frequent, most=most), partial(most_frequent, most=most)
+    return replace(
+        _of_values("top", column, (most,), result, result_column),
         aggregator=lambda key, value, aggregate: aggregate if value is None else [*aggregate, _without_sign(value)],
-        merger=lambda key, older, newer: [*older, *newer],
-        result=lambda values: _most_frequent(values, most),
-        built_in="top",
         parts=(Part("values", "values", _plain),),
-        result_column=lambda parts: most_frequent(parts[0], most),
         takes=_is_plain,
         wants=_PLAIN,
     )
@@ -138,7 +133,7 @@ def median(column: str) -> Aggregation:
         >>> plan.aggregate(typical=sk.median("amount")).run(monday).table()["typical"].tolist()
         [2.75, 4.0]
     """
-    return _of_values("median", column, (), lambda values: _quantile(values, 0.5), lambda lists: quantiles(lists, 0.5))
+    return _of_values("median", column, (), partial(_quantile, q=0.5), partial(quantiles, q=0.5))
 
 
 @built_in
@@ -162,9 +157,7 @@ def quantile(column: str, q: float) -> Aggregation:
         want = 'a number from 0 to 1, such as sk.quantile("amount", 0.95)'
         raise InvalidArgument(problem("a quantile is a part of all values", shorten(repr(given)), want))
     part = float(given)
-    return _of_values(
-        "quantile", column, (part,), lambda values: _quantile(values, part), lambda lists: quantiles(lists, part)
-    )
+    return _of_values("quantile", column, (part,), partial(_quantile, q=part), partial(quantiles, q=part))
 
 
 @built_in
@@ -185,7 +178,7 @@ def _of_values(
     name: str,
     column: str,
     settings: tuple[Any, ...],
-    result: Callable[[list[float]], float | None],
+    result: Callable[[list[Any]], Any],
     result_column: Callable[[pa.ListArray], pa.Array],
 ) -> Aggregation:
     """An aggregation that keeps all numbers that are not null, as floats."""

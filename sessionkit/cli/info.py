@@ -178,7 +178,7 @@ def _causes(table: pa.Table, found: FileColumns, gap: str) -> tuple[list[Cause],
     if replay is None:
         return [], 0
     if late := late_causes(replay.batch, plan.source, lag_ms):
-        return late, lag_ms
+        return [each.with_guard(next(iter(found.arrivals), None)) for each in late], lag_ms
     behind = late_causes(replay.batch, plan.source, 0)  # the gap keeps what is ahead
     return [each for each in behind if each.to_leave_out is None or each.is_behind], 0
 

@@ -159,8 +159,9 @@ def sessionize(
       sessionkit sessionize clicks.csv --by user --at at --gap 30m \\
         --max-length 12h --new-at midnight
     """
+    from sessionkit.base.result_folders import write_whole
     from sessionkit.records.files.tables import check_named, read_file
-    from sessionkit.report.written import as_arrow, check_free, write_csv, write_new_file, write_table
+    from sessionkit.report.written import as_arrow, check_free, write_csv, write_table
     from sessionkit.sessionize import sessionize as sessionized
 
     if out is not None:
@@ -182,7 +183,8 @@ def sessionize(
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
         step("writing the rows")
         if out is not None:
-            write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
+            check_free(out, overwrite=overwrite)  # somebody may have written there meanwhile
+            write_whole(out, lambda path: write_table(found, path), replaces=overwrite)
     lines = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
     say(*lines, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
     if out is None:  # after the remarks, as a reader such as head may close the output

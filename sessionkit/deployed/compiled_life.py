@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs, Rows, arrow_array, order_by
+from sessionkit.base.arrays import Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.kernel_stores import boundary_ms, segments_of
 from sessionkit.deployed.processor_run import Look
 from sessionkit.deployed.sent_results import LazyRows
+from sessionkit.engine.commit import columns_at
 from sessionkit.engine.outcome import Outcome, position_after, snapshots_after
-from sessionkit.stores.contract import COLUMNS, Snapshot, StoredColumns
+from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.sent import FINAL, NO_VALUE, Sent, sent_by_sessions, sent_by_windows
 from sessionkit.windows.contract import WindowKind
@@ -158,18 +159,8 @@ class CompiledLife:
 
     def held(self) -> StoredColumns:
         """What the store holds at the end."""
-        outcome = self._outcome
-        columns, rows = outcome.window_columns, self._held_rows()
-        return COLUMNS[self._windows.holds](
-            outcome.keys.take(arrow_array(columns.key[rows])),
-            outcome.batch.partitions[columns.partition[rows]],
-            columns.start_ms[rows],
-            columns.timestamp_ms[rows],
-            columns.opened_by[rows],
-            self._closed_before[rows],
-            {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
-            outcome.rows_at(rows),
-        )
+        rows = self._held_rows()
+        return columns_at(self._outcome, rows, self._windows.holds, self._closed_before[rows])
 
 
 class SessionLife(CompiledLife):
@@ -203,7 +194,6 @@ class SessionLife(CompiledLife):
 
     @cached_property
     def _finals(self) -> Finals:
-        """Each final result, in the order in which they go out."""
         trace, (looks, _), outcome = self._trace, self._looks, self._outcome
         columns = outcome.window_columns
         held_from_ms = self._held_from_ms(self._observed_with_ms(looks.at))

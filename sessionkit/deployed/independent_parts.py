@@ -104,7 +104,6 @@ def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
 
 
 def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], Longs]:
-    """The rising times of each partition's keys."""
     order = np.lexsort((batch.timestamp_ms, batch.partition, batch.key))
     order = order[batch.usable[order]]
     key, partition, times = batch.key[order], batch.partition[order], batch.timestamp_ms[order]

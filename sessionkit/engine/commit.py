@@ -15,11 +15,12 @@ from sessionkit.windows.contract import WindowKind
 def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms: int) -> None:
     """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
     rows = np.flatnonzero(alive(outcome) & findable(outcome, windows, retention_ms))
-    store.commit(outcome.loaded, columns_at(outcome, rows, windows.holds), with_arrivals(outcome))
+    columns = columns_at(outcome, rows, windows.holds, _closed_by(outcome, rows))
+    store.commit(outcome.loaded, columns, with_arrivals(outcome))
 
 
-def columns_at(outcome: Outcome, rows: Rows, holds: str) -> StoredColumns:
-    """The sessions, or the time and sliding windows, at `rows` as a store takes them."""
+def columns_at(outcome: Outcome, rows: Rows, holds: str, closed_by: Longs) -> StoredColumns:
+    """The sessions, or the time and sliding windows, at `rows` as a store takes them, with what closed each of them."""
     columns = outcome.window_columns
     return COLUMNS[holds](
         outcome.keys.take(pa.array(columns.key[rows])),
@@ -27,7 +28,7 @@ def columns_at(outcome: Outcome, rows: Rows, holds: str) -> StoredColumns:
         columns.start_ms[rows],
         columns.timestamp_ms[rows],
         columns.opened_by[rows],
-        _closed_by(outcome, rows),
+        closed_by,
         {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
         outcome.rows_at(rows),
     )

@@ -13,7 +13,6 @@ the store with its stream time, so that records that are read in parts, or once 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,13 +26,6 @@ from sessionkit.records.batch import IdleRule, RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.stores.contract import PlanStore, Snapshot
 from sessionkit.trace.slots import NO_REJECTIONS
-
-
-class Ticks(NamedTuple):
-    """Where stream time is moved without a record, and to what; -1: it is not."""
-
-    before_ms: Longs  # of the partition of each record, before the record
-    after_ms: Longs  # of each partition, after all records
 
 
 def with_idle_ticks(batch: RecordBatch, store: PlanStore | None = None) -> RecordBatch:
@@ -53,9 +45,9 @@ def with_idle_ticks(batch: RecordBatch, store: PlanStore | None = None) -> Recor
     _check_order(batch, clock_ms, order, last_ms)
     moves_ms = batch.timestamp_ms if batch.rejected is None else np.where(rejected == 0, batch.timestamp_ms, -1)
     stream_time_ms = np.array([each.stream_time_ms for each in before], np.int64)
-    found = _ticks(order, batch.partition, moves_ms, clock_ms, rule.after_ms, stream_time_ms, last_ms)
+    before_ms, after_ms = _ticks(order, batch.partition, moves_ms, clock_ms, rule.after_ms, stream_time_ms, last_ms)
     batch = batch.replace(idle=IdleRule(rule.after_ms, None, last_ms))
-    return _among(batch, Ticks(*found), np.array([each.position for each in before], np.int64))
+    return _among(batch, before_ms, after_ms, np.array([each.position for each in before], np.int64))
 
 
 def with_arrivals(outcome: Outcome) -> Mapping[int, Snapshot]:
@@ -133,9 +125,12 @@ def _follow(now, after_ms, stream_time_ms, last_ms):  # type: ignore[no-untyped-
     return least, next_idle_ms
 
 
-def _among(batch: RecordBatch, ticks: Ticks, position: Longs) -> RecordBatch:
-    """The batch with these ticks as rows, each with the offset of the last record of its partition before it."""
-    before, after = np.flatnonzero(ticks.before_ms >= 0), np.flatnonzero(ticks.after_ms >= 0)
+def _among(batch: RecordBatch, before_ms: Longs, after_ms: Longs, position: Longs) -> RecordBatch:
+    """The batch with these ticks as rows, each with the offset of the last record of its partition before it.
+
+    What they move stream time to is given as `_ticks` gives it.
+    """
+    before, after = np.flatnonzero(before_ms >= 0), np.flatnonzero(after_ms >= 0)
     if not len(before) and not len(after):
         return batch
     count = len(batch)
@@ -146,7 +141,7 @@ def _among(batch: RecordBatch, ticks: Ticks, position: Longs) -> RecordBatch:
     made = batch.replace(given_offset=batch.offset).take(rows)
     partition, time_ms = made.partition.copy(), made.timestamp_ms.copy()
     partition[len(rows) - len(after) :] = after
-    time_ms[is_tick] = np.append(ticks.before_ms[before], ticks.after_ms[after])
+    time_ms[is_tick] = np.append(before_ms[before], after_ms[after])
     rejected = np.zeros(count, np.uint8)[rows] if made.rejected is None else made.rejected.copy()
     rejected[is_tick] = IDLE
     last_offset = np.empty(len(rows), np.int64)

@@ -132,7 +132,8 @@ def run_from(
         name: make_fold(aggregation, batch.values, state.aggregates[name], described, batch.timestamp_ms)
         for name, aggregation in aggregations.items()
     }
-    row_counts = make_fold(count(), {}, _rows_before(state), described) if count_rows else None
+    rows_before = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
+    row_counts = make_fold(count(), {}, pa.array(rows_before), described) if count_rows else None
     is_long = len(batch) > CHUNK
     with handing_over(worth_it=is_long) as hand, progress("running the plan", len(batch)) as reached:
         feed = Feed(
@@ -167,11 +168,6 @@ def run_from(
         retention_ms=retention_ms,
         trailing_only=windows.trailing_only,
     )
-
-
-def _rows_before(state: Any) -> pa.Array:
-    """How many records each loaded window had, as far as that is known."""
-    return pa.array(np.where((rows := rows_of(state)) < 0, UNKNOWN, rows))
 
 
 def _gains_by_bands(

@@ -15,7 +15,7 @@ from sessionkit.base.durations import DAY, Duration, show_duration
 from sessionkit.base.text import is_visible, one_of, plural, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.records.source import Source, check_not_idle
+from sessionkit.records.source import Source, check_as_kafka
 
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
@@ -203,7 +203,7 @@ def request_of(
 
 def _refuse_own_forms(plan: Plan) -> None:
     windows = plan._complete_windows
-    check_not_idle(plan.source, "no other system moves the stream time of an idle partition like this")
+    check_as_kafka(plan.source, "no other system moves the stream time of an idle partition like this")
     if not windows.is_ever_closed:
         want = "SessionWindows with a grace, as Kafka has had it since 2.1"
         raise NotBuilt(problem("no other system has these windows", repr(windows), want))

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from sessionkit.other_sessions.compare import SessionComparison
 
 BAND, LENGTH = 132, 1_000  # pixels that a band is high; an example is so long, whatever time it takes
-NAME, EXAMPLE, THEIRS, ROWS, OURS, HEIGHT = (
-    0.4,
-    0.22,
-    0.02,
-    -0.15,
-    -0.32,
-    0.18,
-)  # of a band: where things lie, how high a session is
+# Where things lie in a band, and how high a session is.
+NAME, EXAMPLE, THEIRS, ROWS, OURS, HEIGHT = 0.4, 0.22, 0.02, -0.15, -0.32, 0.18
 LEAST = 8
 
 
@@ -38,7 +32,7 @@ def lanes_of_both(compared: SessionComparison[Any], *, theme: Theme | None) -> g
     for number in range(bands):
         places = compared._example_places(number)
         times_ms = pairs.time_ms[places]
-        at = _scaled(times_ms)
+        at = ((times_ms - times_ms[0]) * (LENGTH / max(int(times_ms[-1] - times_ms[0]), 1))).astype(np.int64)
         drawn["session of theirs"] += _bars(compared, pairs.their_id[places], times_ms, at, THEIRS - number)
         drawn["session of ours"] += _bars(compared, pairs.our_id[places], times_ms, at, OURS - number)
         x += at.tolist()
@@ -59,11 +53,6 @@ def lanes_of_both(compared: SessionComparison[Any], *, theme: Theme | None) -> g
     figure.update_yaxes(visible=False, range=[0.5 - max(bands, 1), 0.6])
     figure.update_xaxes(visible=False, range=[-LEAST, LENGTH + 2 * LEAST]).update_layout(barmode="overlay")
     return figure
-
-
-def _scaled(times_ms: Longs) -> Longs:
-    span = max(int(np.ptp(times_ms)), 1)
-    return np.asarray((times_ms - times_ms.min()) * (LENGTH / span), np.int64)
 
 
 def _bars(compared: SessionComparison[Any], session: Longs, times_ms: Longs, at: Longs, y: float) -> list[Bar]:

@@ -78,7 +78,7 @@ def _chosen(known: Known) -> list[Reason]:
     pairs, taken, cut, fixed = known.pairs, list[Reason](), known.pairs.ours, list[Reason]()
     while (unlike := cut != pairs.theirs).any() and len(taken) < MOST_REASONS:
         best, gain = None, 0
-        fixed = fixed or _fixed(known)
+        fixed = fixed or [*_other_orders(known), *_midnights(known), *_changes(known)]  # whatever was taken
         for reason in (*fixed, *_measured(known, unlike, taken)):  # of two that explain as much, the first
             if reason.replaces and any(each.replaces for each in taken):
                 continue
@@ -122,12 +122,6 @@ def _unexplained(pairs: Pairs, gap_ms: int | None) -> Iterator[Reason]:
     yield Reason("another rule", words, {}, np.ones(len(pairs.pause_ms), np.bool_))
 
 
-def _fixed(known: Known) -> list[Reason]:
-    """The rules that do not depend on what was found already."""
-    orders = _other_orders(known) if known.gap_ms is not None else ()
-    return [*orders, *(_midnights(known) if len(known.pairs.before) else ()), *_changes(known)]
-
-
 def _measured(known: Known, unlike: Flags, taken: Sequence[Reason]) -> Iterator[Reason]:
     """The rules whose lengths and values are those of the pairs that no other rule cuts."""
     pairs, more = known.pairs, _added(known, taken)
@@ -143,7 +137,8 @@ def _measured(known: Known, unlike: Flags, taken: Sequence[Reason]) -> Iterator[
 def _other_orders(known: Known) -> Iterator[Reason]:
     """Sessions of the gap with more or less of a key, or of rows as they stand."""
     pairs, gap_ms = known.pairs, known.gap_ms
-    assert gap_ms is not None
+    if gap_ms is None:
+        return
     rows, none = pairs.rows, np.zeros(len(pairs.rows), np.int64)
     if pairs.return_later:
         for name, (codes, values) in known.columns.items():

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, is_null, numpy_array, read_only
-from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
+from sessionkit.base.decisions import AHEAD, BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import AS_STORED, ResultForm
@@ -27,7 +27,7 @@ from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import key_ranks, keys_in
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
-from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
+from sessionkit.records.places import ahead_of_arrival, offsets_in, partitions_in, placed_by_key, take_partition_times
 from sessionkit.records.row_names import lacking_remarks, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
@@ -257,9 +257,10 @@ def batch_of(
     remarks: list[str] = [*opened.remarks, *record_as_names(source)]
     marked: list[str] = []
     with rows_moved(order):
-        (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
+        (timestamp_ms, bad_time, arrival_ms, named, values), (keys, key) = side_by_side(
             lambda: (
                 *to_milliseconds(table[source.timestamp], source, remarks),
+                None if source.arrival is None else to_arrivals(table[source.arrival], source.arrival, source),
                 None if source.partition is None else partitions_in(table, source.partition),
                 {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
             ),
@@ -267,12 +268,12 @@ def batch_of(
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
+        ahead = ahead_of_arrival(timestamp_ms, bad_time, arrival_ms, source.max_ahead_ms)
         if bad_time is not None and source.on_bad_time == "partition_time":
-            timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition)
+            timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition, ahead)
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
-    rejected = _rejections(key, timestamp_ms, bad_time, source)
-    lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
+    rejected = _rejections(key, timestamp_ms, bad_time, ahead, source)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
@@ -287,10 +288,10 @@ def batch_of(
         values=values,
         labels=NO_LABELS if source.label is None else Labels.of(table, source.label),
         frame=frame,
-        remarks=(*remarks, *_float_text_remarks(table, source.keys), *marked, *_lacking(rejected, lacks)),
+        remarks=(*remarks, *_float_text_remarks(table, source.keys), *marked, *_lacking(rejected, source.lacks)),
         timezone=zone,
         form=source.result_form(key_types, zone),
-        idle=_idle_rule(table, source),
+        idle=None if source.idle_after_ms is None else IdleRule(source.idle_after_ms, arrival_ms),
     )
     if source.sort != "timestamp":
         return batch
@@ -309,18 +310,12 @@ def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
     return remarks
 
 
-def _lacking(rejected: Bytes | None, causes: Mapping[int, tuple[str, Iterable[str]]]) -> list[str]:
+def _lacking(rejected: Bytes | None, causes: Mapping[int, tuple[str, Iterable[str | None]]]) -> list[str]:
     """A sentence each on the records that are rejected for these causes, which say what they lack, in which columns."""
     if rejected is None:
         return []
     counts = {code: int(np.count_nonzero(rejected == code)) for code in causes}
     return lacking_remarks(counts, len(rejected), causes)
-
-
-def _idle_rule(table: pa.Table, source: Source) -> IdleRule | None:
-    if source.idle_after_ms is None or source.arrival is None:
-        return None
-    return IdleRule(source.idle_after_ms, to_arrivals(table[source.arrival], source.arrival, source))
 
 
 def _with_coded_views(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
@@ -344,15 +339,19 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
 
 
-def _rejections(key: Codes, timestamp_ms: Longs, bad_time: Flags | None, source: Source) -> Bytes | None:
+def _rejections(
+    key: Codes, timestamp_ms: Longs, bad_time: Flags | None, ahead: Flags | None, source: Source
+) -> Bytes | None:
     has_null_key = bool(len(key)) and int(key.min()) < 0
-    if bad_time is None and not has_null_key:
+    if bad_time is None and ahead is None and not has_null_key:
         return None
     rejected = np.where(key < 0, NULL_KEY, 0).astype(np.uint8)
     if bad_time is not None:  # Kafka looks at the time first, where the record enters the task
         if not source.before_1970:
             rejected[timestamp_ms < 0] = NEGATIVE_TIME
         rejected[bad_time] = BAD_TIME
+    if ahead is not None:
+        rejected[ahead] = AHEAD
     return rejected
 
 

@@ -29,8 +29,8 @@ def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
 def stream_times(partition: Codes, timestamp_ms: Longs, rejected: Bytes, stream_time_ms: Longs, out: Longs) -> None:
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
-    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
-    tick does.
+    A rejected record (null key, bad time, one ahead of its arrival) does not move it (Kafka's
+    KStreamSessionWindowAggregate returns before); a tick does.
     """
     _stream_times(read_only(partition), read_only(timestamp_ms), read_only(rejected), stream_time_ms, out)
 

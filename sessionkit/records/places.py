@@ -113,16 +113,33 @@ def partitions_in(table: pa.Table, name: str) -> tuple[Codes, Longs]:
     return places.astype(np.int32), seen.astype(np.int64)
 
 
-def take_partition_times(timestamp_ms: Longs, bad: Flags, partition: Codes) -> tuple[Longs, int]:
+def ahead_of_arrival(
+    timestamp_ms: Longs, bad: Flags | None, arrival_ms: Longs | None, most_ms: int | None
+) -> Flags | None:
+    """True for each record that has a time more than `most_ms` after its arrival; None if there is none."""
+    if arrival_ms is None or most_ms is None:
+        return None
+    ahead: Flags = np.maximum(timestamp_ms, 0) - arrival_ms > most_ms
+    if bad is not None:
+        ahead &= ~bad
+    return ahead if ahead.any() else None
+
+
+def take_partition_times(
+    timestamp_ms: Longs, bad: Flags, partition: Codes, ahead: Flags | None = None
+) -> tuple[Longs, int]:
     """The times, with the greatest one so far in its partition for each record that has none; and of how many.
+
+    Those that are `ahead` of their arrival are passed over.
 
     Source:
         UsePartitionTimeOnInvalidTimestamp; RecordQueue, whose partition time records without a key move, too.
     """
     has_none = bad | (timestamp_ms < 0)
     times, order = np.where(has_none, -1, timestamp_ms), np.argsort(partition, kind="stable")
+    known = times if ahead is None else np.where(ahead, -1, times)
     for rows in np.split(order, np.flatnonzero(np.diff(partition[order])) + 1):
-        times[rows] = np.where(has_none[rows], np.maximum.accumulate(times[rows]), times[rows])
+        times[rows] = np.where(has_none[rows], np.maximum.accumulate(known[rows]), times[rows])
     if (times < 0).any():
         want = 'a time for the first record of each partition, or on_bad_time="drop"'
         what = "the time of a partition is unknown before its first record with a time"

@@ -63,7 +63,7 @@ def rows_by_place(table: pa.Table, source: Source, offset: str | None) -> Iterat
 
 
 def lacking_remarks(
-    counts: Mapping[int, int], records: int, causes: Mapping[int, tuple[str, Iterable[str]]]
+    counts: Mapping[int, int], records: int, causes: Mapping[int, tuple[str, Iterable[str | None]]]
 ) -> list[str]:
     """A sentence on each cause for which some records are rejected: what they lack, in which columns, and how many."""
     return [

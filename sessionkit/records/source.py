@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.decisions import AHEAD, BAD_TIME, NULL_KEY
+from sessionkit.base.durations import Duration, duration_code, duration_ms, show_duration
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, ResultForm, shown_key
 from sessionkit.base.text import ONE_KEY, is_text, literal, one_of
@@ -20,10 +21,12 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 OnBadTime = Literal["refuse", "drop", "partition_time"]
 Nonexistent = Literal["raise", "earliest", "latest"]
 Ambiguous = Literal[Nonexistent, "infer"]
+Ahead = Literal["keep", "drop"]
 TIME_UNITS = get_args(TimeUnit)
 FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
+_WAYS_AHEAD = 'ahead="drop" leaves it out; ahead="keep", not built yet, counts it and leaves stream time where it is'
 _TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator", "label")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 
@@ -47,6 +50,8 @@ class Source:
     types: tuple[tuple[str, str], ...] = ()  # of columns of text files
     arrival: str | None = None
     idle_after: str | None = None  # a length of time as code
+    max_ahead: str | None = None  # another
+    ahead: str | None = None  # what becomes of records that are further ahead of their arrival
     format: str | None = None  # of times that are text, as strftime has it
     separator: str | None = None  # of the fields of text files; None: what their first lines show
     header: bool = True  # False: text files have no line of names
@@ -62,7 +67,7 @@ class Source:
         if len(set(shown)) < len(shown):
             want = "columns of different names, as results show them; rename one of them before"
             raise InvalidArgument(problem("two key columns would have one name in the results", list(self.keys), want))
-        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": get_args(OnBadTime)}
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": get_args(OnBadTime), "ahead": (None, *get_args(Ahead))}
         clocks = {"ambiguous": get_args(Ambiguous), "nonexistent": get_args(Nonexistent), "header": (True, False)}
         for name, allowed in (choices | clocks).items():
             one_of(name, getattr(self, name), allowed)
@@ -83,6 +88,7 @@ class Source:
             what, want = 'on_bad_time="partition_time" goes by the order of arrival', 'on_bad_time="drop"'
             raise InvalidArgument(problem(what, 'sort="timestamp"', want))
         self._check_format()
+        self._check_arrival()
         self._check_idle()
 
     def _check_format(self) -> None:
@@ -117,17 +123,34 @@ class Source:
         year = re.match(r"(\d{4}) (?!.*%[YyGcx])", form)
         return (form, "") if year is None else ("%Y" + form[4:], form[:4])
 
+    def _check_arrival(self) -> None:
+        """Refuses `arrival=` without a use, its uses without it, and one of `max_ahead=` and `ahead=` alone."""
+        if self.max_ahead is not None and self.ahead is None:
+            what = "max_ahead= does not say what becomes of a record that is further ahead"
+            raise InvalidArgument(problem(what, "no ahead=", _WAYS_AHEAD))
+        if self.ahead is not None and self.max_ahead is None:
+            want = 'max_ahead="5m" as well: how far after its arrival the time of a record may lie'
+            raise InvalidArgument(problem("ahead= needs a limit", f"ahead={self.ahead!r}", want))
+        uses = {"idle_after": self.idle_after, "max_ahead": self.max_ahead}
+        asked = [f"{name}={value!r}" for name, value in uses.items() if value is not None]
+        if self.arrival is not None and not asked:
+            want = 'idle_after="10m" or max_ahead="5m" as well, or leave arrival= out'
+            what = "arrival= is read for idle_after= and max_ahead= alone"
+            raise InvalidArgument(problem(what, repr(self.arrival), want))
+        if self.arrival is None and asked:
+            want = 'arrival="arrived", the column that says when each record arrived by the wall clock'
+            what = f"{asked[0].partition('=')[0]}= needs a clock that a replay reads again"
+            raise InvalidArgument(problem(what, asked[0], want))
+        if self.ahead == "keep":
+            want = 'ahead="drop", which counts such records as dropped; or correct their times before the run'
+            what = "no window takes a record whose time does not move stream time yet"
+            raise NotBuilt(problem(what, 'ahead="keep"', want))
+
     def _check_idle(self) -> None:
-        """Refuses `idle_after=` without a clock or partitions, or with an order that is made up afterwards."""
+        """Refuses `idle_after=` without partitions, or with an order that is made up afterwards."""
         if self.idle_after is None:
-            if self.arrival is not None:
-                want = 'idle_after="10m" as well, or leave arrival= out'
-                raise InvalidArgument(problem("arrival= is read for idle_after= alone", repr(self.arrival), want))
             return
         got = f"idle_after={self.idle_after!r}"
-        if self.arrival is None:
-            want = 'arrival="arrived", the column that says when each record arrived by the wall clock'
-            raise InvalidArgument(problem("idle_after= needs a clock that a replay reads again", got, want))
         if self.partition is None and self.partitions is None:
             want = "partition=, the column that says in which partition a record is, or partitions="
             raise InvalidArgument(problem("idle_after= needs partitions: one follows the others", got, want))
@@ -139,6 +162,21 @@ class Source:
     def idle_after_ms(self) -> int | None:
         """How long a partition gets no record until it is idle; None: no partition ever is."""
         return None if self.idle_after is None else duration_ms(self.idle_after, "idle_after")
+
+    @property
+    def max_ahead_ms(self) -> int | None:
+        """How far after its arrival the time of a record may lie; None: it may be any."""
+        return None if self.max_ahead is None else duration_ms(self.max_ahead, "max_ahead")
+
+    @property
+    def lacks(self) -> dict[int, tuple[str, Iterable[str | None]]]:
+        """What a record that is rejected for each of these reasons lacks, in which columns."""
+        of_time = f"time that is at most {show_duration(self.max_ahead_ms or 0)} ahead of its arrival"
+        return {
+            NULL_KEY: ("key", self.keys),
+            BAD_TIME: ("usable time", (self.timestamp,)),
+            AHEAD: (of_time, (self.timestamp, self.arrival)),
+        }
 
     def _check_types(self) -> None:
         names = {f"key {i}": key for i, key in enumerate(self.keys)} | {"timestamp": self.timestamp}
@@ -207,15 +245,15 @@ def pairs(types: object) -> tuple[tuple[str, str], ...]:
     return tuple((types or {}).items())
 
 
-def idle_code(idle_after: Duration | None) -> str | None:
-    """Length of time given as `idle_after=`, longer than nothing, in a form that can be hashed and written down."""
-    if idle_after is None:
-        return None
-    ms = duration_ms(idle_after, "idle_after")
-    if ms == 0:
+def written_down(idle_after: Duration | None, max_ahead: Duration | None, types: object) -> dict[str, Any]:
+    """These arguments of `group_by_key` in a form that can be hashed and written down; no partition is idle at once."""
+    lengths = {"idle_after": idle_after, "max_ahead": max_ahead}
+    each = {name: None if length is None else duration_ms(length, name) for name, length in lengths.items()}
+    if each["idle_after"] == 0:
         want = 'a length of time such as "10m", or leave it out: then no partition is idle'
         raise InvalidArgument(problem("idle_after must be longer than nothing", repr(idle_after), want))
-    return duration_code(ms)
+    codes = {name: None if ms is None else duration_code(ms) for name, ms in each.items()}
+    return {**codes, "types": pairs(types)}
 
 
 def check_not_idle(source: Source, what: str) -> None:
@@ -223,6 +261,18 @@ def check_not_idle(source: Source, what: str) -> None:
     if source.idle_after is not None:
         want = "a plan without idle_after=, which is a rule of sessionkit's own"
         raise NotBuilt(problem(what, f"idle_after={source.idle_after!r}", want))
+
+
+def check_as_kafka(source: Source, why_not_idle: str) -> None:
+    """Refuses a plan with rules on arrivals, which Kafka and systems like it do not have (`NotBuilt`)."""
+    check_not_idle(source, why_not_idle)
+    if source.max_ahead is not None:
+        what = "neither Kafka Streams nor what is like it compares a record's time with its arrival"
+        want = (
+            "a plan without max_ahead=, which is a rule of sessionkit's own; the nearest, in Kafka, is a "
+            "TimestampExtractor that gives -1 for such a record, which is then skipped"
+        )
+        raise NotBuilt(problem(what, f"max_ahead={source.max_ahead!r}", want))
 
 
 def text_types(timestamp: str, format: str | None, types: dict[str, str]) -> dict[str, str]:

@@ -318,7 +318,6 @@ def _once(findings: Findings) -> str:
 
 
 def _losers(run: Run) -> str:
-    """The keys with the most late records."""
     rows: list[list[Cell]] = [
         [shorten(each["key"]), each["late"], each["records"], Number(percent(each["share"]))]
         for each in losses(run.trace, SHOWN_KEYS).to_pylist()

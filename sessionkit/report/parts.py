@@ -190,7 +190,6 @@ def _first_ones(sessions: Sessions, files: Files) -> str:
 
 
 def _value(value: Any) -> Cell:
-    """A result as a cell."""
     value = value.as_py() if isinstance(value, pa.Scalar) else value
     if value is None:
         return "–"

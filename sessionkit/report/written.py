@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from sessionkit.base.result_folders import taken, write_whole
+from sessionkit.base.result_folders import taken
 from sessionkit.errors import InvalidArgument, UnsupportedData, errors_as, problem, shorten
 
 FORMATS = ("csv", "parquet")
@@ -47,12 +46,6 @@ def _as_plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         with errors_as(UnsupportedData, f"column {name!r} cannot be written as text", want, pa.ArrowException):
             return column.cast(pa.large_string() if not pa.types.is_duration(kind) else pa.int64())
     return column
-
-
-def write_new_file(path: Path, write: Callable[[Path], object], *, overwrite: bool) -> None:
-    """Has `write` make a file beside `path`, which takes its place once it is whole; else nothing is left behind."""
-    check_free(path, overwrite=overwrite)
-    write_whole(path, write, replaces=overwrite)
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:

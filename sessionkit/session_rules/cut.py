@@ -153,7 +153,6 @@ def _untils(table: pa.Table, rules: SessionRules, source: Source, time_ms: Longs
 
 
 def _gaps(table: pa.Table, batch: RecordBatch, rules: SessionRules, slot: Longs) -> Longs:
-    """The gap of all rows, or of each."""
     if rules.gap_column is not None:
         return _lengths(table[rules.gap_column], rules.gap_column, slot)
     if not rules.gap_of_key:
@@ -236,7 +235,6 @@ def coded(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array]:
 
 
 def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:
-    """Whether each row is such an event."""
     if event is None:
         return _NO_FLAGS
     name, values = event

@@ -113,7 +113,7 @@ def cut_sessions(rows, slots, sessions, max_length_ms, max_rows, found, position
             for v in range(rows.values.shape[0]):
                 slots.known[v, s] = -1
             if rows.day_starts_ms.shape[0]:
-                slots.next_day_ms[s] = _next_after(rows.day_starts_ms, time_ms)
+                slots.next_day_ms[s] = rows.day_starts_ms[np.searchsorted(rows.day_starts_ms, time_ms, side="right")]
         if cause == GAP or reach_ms > slots.reach_ms[s]:  # a part of a session reaches as far as the session does
             slots.reach_ms[s] = reach_ms
         sessions.end_ms[w] = max(sessions.end_ms[w], until_ms)
@@ -127,16 +127,3 @@ def cut_sessions(rows, slots, sessions, max_length_ms, max_rows, found, position
         found[i] = w
         position[i] = sessions.rows[w]
     return n
-
-
-@inlined
-def _next_after(rising, time_ms):  # type: ignore[no-untyped-def]
-    """The first of the rising numbers that is greater; the last one is."""
-    low, high = 0, rising.shape[0] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if rising[middle] > time_ms:
-            high = middle
-        else:
-            low = middle + 1
-    return rising[low]

@@ -159,10 +159,11 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
         if any(getattr(pa.types, f"is_{each}")(kind) for each in ("boolean", "date", "decimal", "floating")):
             want = f'a column of text, integers or bytes, such as df[{name!r}].cast("string")'
             raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key on Spark", kind, want))
-    kind = schema.field(source.timestamp).type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
-        want = f'a column of timestamps, such as df[{source.timestamp!r}].cast("timestamp")'
-        raise UnsupportedData(problem(f"column {source.timestamp!r} must hold times on Spark", kind, want))
+    for name in filter(None, (source.timestamp, source.arrival)):
+        kind = schema.field(name).type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
+            want = f'a column of timestamps, such as df[{name!r}].cast("timestamp")'
+            raise UnsupportedData(problem(f"column {name!r} must hold times on Spark", kind, want))
 
 
 def check_options(
@@ -179,7 +180,8 @@ def check_options(
         if name not in types and root in types:
             read = f"F.col({name!r})"
             if types[root] == "string":
-                kind = ("bigint" if source.unit else "timestamp") if name == source.timestamp else "double"
+                is_time = name in (source.timestamp, source.arrival)
+                kind = ("bigint" if source.unit else "timestamp") if is_time else "double"
                 path = f"$.{name[len(root) + 1 :]}"
                 read = f"F.get_json_object({root!r}, {path!r})"
                 read += "" if name in source.keys else f".cast({kind!r})"

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.decisions import BAD_TIME, NULL_KEY, NULL_VALUE
+from sessionkit.base.decisions import NULL_VALUE
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.batch import RecordBatch, batch_of, without_null_values
 from sessionkit.records.inputs.opened import Opened
@@ -55,7 +55,7 @@ class Reading:
 
     def lacking(self, counts: Mapping[int, int], records: int) -> list[str]:
         """The remarks on so many of the records that lack a key, a time or a value, by their reasons."""
-        causes = {NULL_KEY: ("key", self.source.keys), BAD_TIME: ("usable time", (self.source.timestamp,))}
+        causes = self.source.lacks
         if not self.windows.takes_null_values:
             causes[NULL_VALUE] = ("value", self.value_columns)
         return lacking_remarks(counts, records, causes)

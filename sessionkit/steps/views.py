@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.arrays import Longs, Rows
-from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
+from sessionkit.base.decisions import AHEAD, BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.job import RECORD, Job, fit
@@ -169,7 +169,7 @@ class CountsView(MetricsView):
         self.needs_trace = False
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        unusable = sum(outcome.dropped.get(code, 0) for code in (NULL_KEY, BAD_TIME, NEGATIVE_TIME))
+        unusable = sum(outcome.dropped.get(code, 0) for code in (NULL_KEY, BAD_TIME, NEGATIVE_TIME, AHEAD))
         records = sum(outcome.dropped.values()) - unusable
         late, merges = outcome.dropped.get(LATE, 0), outcome.merge_count
         self._counts.update({"records": records, "late": late, "merges": merges})
@@ -193,7 +193,7 @@ VIEWS: dict[str, Callable[[Job], View]] = {
 def counts_of(outcome: Outcome, job: Job) -> dict[str, int]:
     """Counts that a step adds to `Run.metrics()`, but for those of windows: later steps go on with them."""
     finals = tables.final_count(outcome) if job.strategy == "on_window_close" else 0
-    seen = tables.metrics(outcome, finals, 0, null_values=not job.windows.takes_null_values)
+    seen = tables.metrics(outcome, finals, 0, job.windows, job.source)
     return {name: count for name, count in seen.items() if name not in WHOLE}
 
 

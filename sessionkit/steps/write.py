@@ -177,7 +177,6 @@ class _Writing:
         return state
 
     def _stored(self) -> StoredColumns | None:
-        """All windows of the store."""
         if self._store is None or not self._now:
             return None
         kind = self._reading.none.keys.type
@@ -202,7 +201,6 @@ class _Writing:
         return [first + each.words(late, lag_ms) for each in order_causes(batch, self._reading.source, lag_ms, late)]
 
     def _put_step(self, outcome: Outcome, left: Rows) -> None:
-        """The rows of a step to each target."""
         views: dict[str, Callable[[], Mapping[str, Any]]] = {
             "table": lambda: table_columns(outcome, left, self._note.begun),
             "changelog": lambda: shown(outcome, tables.changelog(outcome, self._job.strategy)),

@@ -73,16 +73,21 @@ def first_passing(first, rows, stream_time_ms, partition, instant_ms, nothing): 
             while at - step >= low and stream_time_ms[at - step] > instant:
                 step *= 2
             low, high = max(low, at - step), at
-        while low < high:
-            middle = (low + high) // 2
-            if stream_time_ms[middle] > instant:
-                high = middle
-            else:
-                low = middle + 1
+        low += np.searchsorted(stream_time_ms[low:high], instant, side="right")
         last[p] = low
         if low < first[p + 1]:
             found[k] = rows[low]
     return found
+
+
+@compiled_loop
+def moves_stream_time(partition, stream_time_ms, marked, newest_ms):  # type: ignore[no-untyped-def]
+    """Whether a marked record moved stream time; `newest_ms` holds that of each partition, and is moved along."""
+    for i in range(partition.shape[0]):
+        if marked[i] and stream_time_ms[i] != newest_ms[partition[i]]:
+            return True
+        newest_ms[partition[i]] = stream_time_ms[i]
+    return False
 
 
 @compiled

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
+from sessionkit.base.decisions import AHEAD, DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.trace.loops import bounds_after, count_updates, grouped
+from sessionkit.trace.loops import bounds_after, count_updates, grouped, moves_stream_time
 from sessionkit.trace.trace import Closes, Trace, status_words
 
 NOT_YET = np.int64(-1)  # no record has closed the window
@@ -232,6 +232,9 @@ class SessionTrace(Trace):
     def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
         windows, batch, kept = self.window_columns, self.batch, self.accepted
         yield "stream time never falls", self.stream_time_rises()
+        before_ms, is_ahead = self.first_stream_time_ms.copy(), self.decision == AHEAD
+        moved = moves_stream_time(self.batch.partition, self.stream_time_ms, is_ahead, before_ms)
+        yield "a record that is ahead of its arrival moves no stream time", not moved
         same_key = windows.key[self.window[kept]] == batch.key[kept]
         same_partition = windows.partition[self.window[kept]] == batch.partition[kept]
         yield "a record stays with its key and partition", bool((same_key & same_partition).all())

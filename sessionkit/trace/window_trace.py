@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
+from sessionkit.base.decisions import ADDED, AHEAD, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.trace.loops import grouped, sizes_of_touches, times_of_touches
+from sessionkit.trace.loops import grouped, moves_stream_time, sizes_of_touches, times_of_touches
 from sessionkit.trace.trace import Closes, Trace, status_words, words
 
 TOUCH = 75, "rows, one for each window of each record"  # bytes of a touch, and what it is to a user
@@ -254,6 +254,9 @@ class WindowTrace(Trace):
         in_range = not len(windows.key) or bool((touches.window < len(windows.key)).all())
         yield "each window that is named is there", in_range
         yield "stream time never falls", self.stream_time_rises()
+        before_ms, is_ahead = self.first_stream_time_ms.copy(), self.decision == AHEAD
+        moved = moves_stream_time(self.batch.partition, self.stream_time_ms, is_ahead, before_ms)
+        yield "a record that is ahead of its arrival moves no stream time", not moved
         row = touches.window[live]
         at = touches.record[live]
         same = (windows.key[row] == self.batch.key[at]) & (windows.partition[row] == self.batch.partition[at])

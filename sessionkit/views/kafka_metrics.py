@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.arrays import Floats, Longs, Rows
-from sessionkit.base.decisions import BAD_TIME, REPLAYED
+from sessionkit.base.decisions import AHEAD, BAD_TIME, REPLAYED
 from sessionkit.base.durations import MINUTE
 from sessionkit.base.text import one_of
 from sessionkit.deployed.processor_run import Deployed, Look
@@ -95,7 +95,7 @@ def _lateness(task_id: str, trace: Trace, code: int, clock_ms: Longs | None) -> 
     Source:
         PartitionGroup.nextRecord, which counts records without a key, too.
     """
-    rejected = np.isin(trace.decision, (BAD_TIME, REPLAYED)) | ~trace.is_record
+    rejected = np.isin(trace.decision, (BAD_TIME, REPLAYED, AHEAD)) | ~trace.is_record
     own = np.flatnonzero((trace.batch.partition == code) & ~rejected)
     times = trace.batch.timestamp_ms[own]
     first_ms = trace.first_stream_time_ms[code]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, joined, repeated, taken, texts
-from sessionkit.base.decisions import MERGED, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.base.decisions import AHEAD, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
@@ -20,12 +20,14 @@ from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
+from sessionkit.records.source import Source
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
 from sessionkit.trace.sent import LOADED, NO_VALUE, WHATS, Sent, running_of, sent_by_sessions, sent_by_windows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.loops import shown_places
+from sessionkit.windows.contract import WindowKind
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 MANY_ROWS = 100_000  # from here on threads gain more than they cost
@@ -305,13 +307,14 @@ def losses(trace: Trace, most: int | None = None) -> pa.Table:
     return arrow_table({"key": trace.keys.take(arrow_array(order)), **chosen})
 
 
-def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_values: bool = False) -> dict[str, int]:
-    """Counters, Kafka's names first; those of one reason or decision behind them.
-
-    `null_values` says whether windows of this kind drop records without a value.
-    """
-    seen = outcome.dropped
-    shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
+def metrics(
+    outcome: Outcome, final_count: int, refused_count: int, windows: WindowKind, source: Source
+) -> dict[str, int]:
+    """Counters, Kafka's names first; those of one reason or decision behind them, as far as the plan has it."""
+    seen, unasked = outcome.dropped, {REPLAYED}
+    unasked |= {NULL_VALUE} if windows.takes_null_values else set()
+    unasked |= {AHEAD} if source.max_ahead is None else set()
+    shown = {code: word for code, word in REASONS.items() if code not in unasked}
     reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
     records_dropped = sum(reasons.values())
     reasons["dropped-late"] = outcome.missed_count  # Kafka counts a record once for each window that it misses

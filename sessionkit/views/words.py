@@ -13,6 +13,7 @@ from sessionkit.aggregations.contract import BUILT_INS, Aggregation, columns_rea
 from sessionkit.base.arrays import Bytes, Longs, arrow_array, is_null, numpy_array
 from sessionkit.base.decisions import (
     ADDED,
+    AHEAD,
     BAD_TIME,
     IDLE,
     LATE,
@@ -49,6 +50,7 @@ _WITHOUT_PLACE = {
     NEGATIVE_TIME: "a time before 1970",
     REPLAYED: "an offset that came before",
     NULL_VALUE: "no value",
+    AHEAD: "a time too far ahead of its arrival",
 }
 PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
@@ -56,6 +58,10 @@ PLAIN = {
     NEGATIVE_TIME: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
     NULL_VALUE: "was dropped: it has no value. It does not move stream time (Kafka's sliding windows skip it)",
     REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
+    AHEAD: (
+        "was dropped: its time lies further ahead of its arrival than max_ahead= allows. It does not move stream time "
+        "(a rule of sessionkit's own, which Kafka does not have)"
+    ),
     TICK: "is of a key that this run leaves out: it is here for stream time alone",
 }
 
@@ -252,12 +258,10 @@ def closers_in_words(trace: Trace, windows: Longs) -> list[str]:
     columns, by = trace.window_columns, trace.closed_by_of(windows).tolist()
     at = trace.passed_by(columns.partition[windows], trace.last_instants_ms(windows))
     at = np.where(columns.closed_before[windows] >= 0, len(trace), at)
-    told = zip(at.tolist(), by, strict=True)
-    return [_closer(trace, row, offset) if offset >= 0 else "" for row, offset in told]
-
-
-def _closer(trace: Trace, row: int, offset: int) -> str:
-    return closer_words(trace, row) if row < len(trace) else f"by the record at offset {offset:,}"
+    return [
+        "" if offset < 0 else closer_words(trace, row) if row < len(trace) else f"by the record at offset {offset:,}"
+        for row, offset in zip(at.tolist(), by, strict=True)
+    ]
 
 
 def short_reason(trace: SessionTrace, windows: SessionKind, index: int) -> str:

@@ -99,7 +99,6 @@ class Board(anywidget.AnyWidget):
         return bundle
 
     def _still(self, theme: Theme | None = None) -> Figure:
-        """The picture where nothing moves."""
         return self.figure(theme=theme)
 
     # ---- what a board of a kind does

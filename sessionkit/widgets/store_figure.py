@@ -61,7 +61,6 @@ def _lanes(rows: Rows) -> list[Lane]:
 
 
 def _least(rows: Rows, newest_ms: int) -> int:
-    """The length in ms that a bar has at least."""
     return max((newest_ms - min((row["window_start_ms"] for row in rows), default=0)) // LEAST_BAR, 1)
 
 

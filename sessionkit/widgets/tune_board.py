@@ -164,7 +164,6 @@ class TuneBoard(Board):
 
     @property
     def _offset(self) -> int | None:
-        """That of the record that is chosen."""
         record = self._chosen.record
         return None if record is None else int(self.run.trace.batch.offset[record])
 

@@ -190,3 +190,24 @@ def test_records_for_kafka_have_keys_and_times_as_they_are_inside(spark: SparkSe
         assert len(keys) > 100
         assert sorted(bytes(row.key) for row in found) == sorted(keys)
         assert sk.to_kafka(run, partitions=3, changelog=run.changelog()).collect() == found
+
+
+def test_records_ahead_of_their_arrival_are_dropped_on_spark_as_here(spark: SparkSession, tmp_path: Path) -> None:
+    table = night()
+    got = np.datetime64(CHANGE.replace(tzinfo=None)) + np.arange(len(table)).astype("m8[m]") - np.timedelta64(150, "m")
+    table = table.append_column("got", pa.array(got.astype("M8[us]")).cast(pa.timestamp("us", "UTC")))
+    ahead = np.where(np.arange(len(table)) % 50 == 7, 90 * 60_000_000, 0)
+    at = pa.array(table["at"].cast(pa.int64()).to_numpy() + ahead).cast(pa.timestamp("us", "UTC"))
+    table = table.set_column(table.column_names.index("at"), "at", at)
+    places: dict[str, Any] = {"timestamp": "at", "partition": "part", "offset": "place"}
+    group = sk.group_by_key("user", **places, arrival="got", max_ahead="5m", ahead="drop")
+    plan = group.windowed_by(KINDS["session"]).emit(FINALS).aggregate(count=sk.count(), most=sk.max("amount"))
+    local, files = plan.run(table), write_files(table, tmp_path / "in", [100, 200])
+    run = plan.run(spark.read.parquet(str(files)))
+    assert run.metrics() == local.metrics() and local.metrics()["dropped-ahead"] == 6
+    names = ("partition", "offset", "reason")
+    lost = [in_order(each.select(names), *names).to_pydict() for each in (local.dropped(), run.dropped().toArrow())]
+    assert lost[0] == lost[1]
+    assert run.table().count() == len(local.table())
+    with collected(plan.stream(read_stream(spark, files)).events(), tmp_path / "checkpoint") as batches:
+        assert sum(reason == "ahead" for each in batches for reason in each["reason"].to_pylist()) == 6

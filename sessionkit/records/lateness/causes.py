@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.durations import about
-from sessionkit.base.text import plural
+from sessionkit.base.text import literal, plural
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
@@ -30,12 +30,20 @@ class Cause(NamedTuple):
     records: int = 0
     is_behind: bool = False  # it is about records far before all others alone, late or not
     left: int = 0  # of the late ones, without the records to leave out
+    is_ahead: bool = False  # clocks in the future are to blame
 
     @property
     def because(self) -> str:
         """How many of the late records it explains, where not all, and why they are late."""
         share = "" if not self.left else "nearly all " if 10 * self.left <= self.late else "many "
         return f"{share}because {self.why}"
+
+    def with_guard(self, arrival: str | None) -> Cause:
+        """The cause with the guard against clocks in the future as a way, if this column says when records arrived."""
+        if not self.is_ahead or arrival is None:
+            return self
+        guard = f'arrival={literal(arrival)}, max_ahead="5m", ahead="drop" in group_by_key'
+        return self._replace(way=f"{self.way} What is further ahead of its arrival can also be dropped: {guard}.")
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
         """How many records were late, why, and what can be done; `dropped` is None before there is a grace."""

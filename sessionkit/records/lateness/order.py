@@ -107,7 +107,8 @@ def late_cause(
     found = next((cause for look in (causes if is_many else (_ahead,)) if (cause := look(stream)) is not None), None)
     rest = ~np.isin(rows, [] if found is None or found.to_leave_out is None else found.to_leave_out)
     left = are_late(times[rest], lag_ms, partition[rest], len(batch.partitions)).sum() + elsewhere.late
-    return found and found._replace(late=count, records=records, left=0 if rest.all() else int(left))
+    found = found and found._replace(late=count, records=records, left=0 if rest.all() else int(left))
+    return found and found.with_guard(source.arrival if source.max_ahead is None else None)
 
 
 # ---- records far before all others, and ahead of those around them
@@ -169,7 +170,7 @@ def _ahead(stream: LateStream) -> Cause | None:
         named = ", ".join(f"{name} by {ahead_by}" for name, ahead_by in zip(names, by, strict=True))
         why = f"{len(ahead):,} records lie far ahead of those around them: {named}"
         why += f", and {len(ahead) - NAMED:,} more" if len(ahead) > NAMED else ""
-    return Cause(why, way, to_leave_out=stream.rows[ahead])
+    return Cause(why, way, to_leave_out=stream.rows[ahead], is_ahead=True)
 
 
 def _around(places: Rows, count: int) -> Rows:
@@ -228,7 +229,7 @@ def _sources(stream: LateStream) -> Cause | None:
             zone, wrong, then = stream.batch.timezone, since, " from then on"
             why += f" from its record at {show_time(int(times[first_ahead]), zone)} ({zone}) on"
         way = f"Leave its {plural(int(wrong.sum()), 'record')}{then} out, or correct their times."
-        return Cause(why, way, to_leave_out=stream.rows[wrong])
+        return Cause(why, way, to_leave_out=stream.rows[wrong], is_ahead=True)
     if 10 * stream.late_within(keys, len(stream.batch.keys)) > stream.late_count:
         return None
     of_late, behind_ms = keys[late], (newest - times)[late]

@@ -177,6 +177,12 @@ class CachingStore(Generic[CS]):
                 return
 
 
+def bounds_of(keys: Keys) -> tuple[Keys, bytes | None, bytes | None]:
+    """The keys, one where both ends of a range are the same, and the bytes of the first and last; None: an open end."""
+    low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
+    return keys[:1] if low is not None and low == high else keys, low, high
+
+
 def between_keys(cached: Iterator[Entry], low: bytes | None, high: bytes | None) -> Iterator[Entry]:
     """The entries of keys from `low` to `high`, both included; None is an open end."""
     return (e for e in cached if (low is None or e.id.raw >= low) and (high is None or e.id.raw <= high))
@@ -241,11 +247,9 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of="session")
-        low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
+        keys, low, high = bounds_of(keys)
         if low is not None and high is not None and low > high:
             return iter(())
-        if low is not None and low == high:
-            keys = (keys[0],)
         found = self.store._find(keys, earliest_ms, latest_ms, partition, backward=backward)
         cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)

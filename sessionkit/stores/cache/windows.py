@@ -10,7 +10,7 @@ from sessionkit.base.moments import Moment
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.cache.named_cache import Entry, EntryId, merged
-from sessionkit.stores.cache.sessions import CachedWindows, CachingStore, Flushed, OnFlush, between_keys
+from sessionkit.stores.cache.sessions import CachedWindows, CachingStore, Flushed, OnFlush, between_keys, bounds_of
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.stores.rows import check_times, while_open
 from sessionkit.stores.typed_bytes import BY_TIME
@@ -80,11 +80,9 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self, keys: Keys, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         from_ms, to_ms = check_times(from_ms, to_ms, of="window")
-        low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
+        keys, low, high = bounds_of(keys)
         if from_ms > to_ms or (low is not None and high is not None and low > high):
             return iter(())
-        if low is not None and low == high:
-            keys = (keys[0],)
         found = self.store._find(keys, from_ms, to_ms, partition, backward=backward)
         cached = between_keys(self._cached(low, high, from_ms, to_ms, partition, backward=backward), low, high)
         in_index = self._by_time and self.store.has_index and len(keys) > 1  # the store goes by its index
@@ -129,7 +127,6 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
     def _cached(
         self, low: bytes | None, high: bytes | None, from_ms: int, to_ms: int, partition: int, *, backward: bool
     ) -> Iterator[Entry]:
-        """The cached entries that Kafka goes through, which are more than those asked for."""
         cache = self._cache(partition)
         from_ms, to_ms = max(from_ms, 0), max(to_ms, 0)
         one = low if low == high else None

@@ -158,7 +158,6 @@ def as_rows(raw: Bytes, ends: Longs) -> RawRows:
 
 
 def _lines(matrix: Bytes) -> RawRows:
-    """The lines of a matrix of bytes."""
     return as_rows(np.ascontiguousarray(matrix), np.arange(1, len(matrix) + 1) * matrix.shape[1])
 
 

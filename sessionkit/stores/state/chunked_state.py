@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs
 from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, errors_as, problem
 from sessionkit.records.frames import python_objects
@@ -88,7 +88,9 @@ class ChunkedState(ColumnState):
             number, self._next = self._next, self._next + 1
             chunk[part], row[part] = number, np.arange(len(part))
             self._written[number] = len(part)
-            written.append(Chunk(number, self._pack(part), _to_bytes(pa.table({"chunk": gone[0], "row": gone[1]}))))
+            rows_of_part = pa.table({}) if self._held is None else windows_table(self._held.take(part))
+            lost = pa.table({"chunk": gone[0], "row": gone[1]})
+            written.append(Chunk(number, _to_bytes(rows_of_part), _to_bytes(lost)))
             gone = gone[:, :0]
         self._chunk, self._row = chunk, row
         return Change(tuple(written), tuple(forgotten))
@@ -109,9 +111,6 @@ class ChunkedState(ColumnState):
             stored -= rows - live.get(number, 0)
             doomed.append(number)
         return doomed
-
-    def _pack(self, rows: Rows) -> bytes:
-        return _to_bytes(pa.table({}) if self._held is None else windows_table(self._held.take(rows)))
 
     def token(self) -> str:
         """A new name for what was sealed, of 32 characters, and then a sum of which chunks it has."""

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Longs, joined
-from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.stores.contract import COLUMNS, Snapshot, StoredColumns, no_columns, rows_of
 
@@ -84,10 +83,6 @@ class ColumnState:
         ranks = ranks_of(keys.dictionary, keys.indices.to_numpy())  # equal keys have one rank: then the start decides
         order = np.lexsort((-chosen.start_ms, ranks, chosen.time_ms, chosen.partition))
         return chosen.take(order[:most])
-
-    def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> StoredColumns:
-        """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
-        return self.load(keys, dict.fromkeys(before_ms, INT64_MAX), names)
 
     def is_loaded(self, removes: StoredColumns) -> bool:
         """True if these are the windows that the last load gave away, as far as their number tells."""

@@ -133,7 +133,6 @@ class Comparison(Pictured, Generic[Frame]):
 
     @cached_property
     def _groups(self) -> Groups:
-        """Every window of both runs in one group."""
         return _GROUPS[type(self.before.trace)](self.before.trace, self.after.trace, self._are_same)
 
     @cached_property

@@ -94,7 +94,6 @@ def flow(notes: Sequence[str], width: float, size: float = 13) -> list[str]:
 
 
 def _pieces(word: str, width: float, size: float) -> list[str]:
-    """A word, in pieces where it is wider than a line."""
     pieces = [""]
     for letter in _LETTER.findall(word) if text_width(word, size) > width else [word]:
         if text_width(pieces[-1] + letter, size) > width:

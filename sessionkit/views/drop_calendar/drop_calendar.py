@@ -159,7 +159,6 @@ class DropCalendar(Generic[Frame]):
 
     @property
     def _verb(self) -> str:
-        """What the records that are shown did."""
         return "dropped" if self.missed_count == self.dropped_count else "missed a window"
 
     def _usual(self) -> list[str]:

@@ -121,7 +121,6 @@ def _window_points(scene: WindowPlane) -> list[Drawn]:
 
 
 def _hover(scene: WindowPlane, row: int) -> str:
-    """What one record did."""
     met, said = scene.met[row], [place_words(scene.trace.batch, row, scene.axis.show)]
     if met.counted:
         said.append(f"counts in {plural(met.counted, 'window')}")

@@ -284,7 +284,7 @@ def test_what_has_no_such_rule_refuses_it_in_words(what: str, tmp_path: Path, mo
 
 @pytest.mark.parametrize(("given", "said"), [
     ({"idle_after": "10m", "arrival": None}, "idle_after= needs a clock that a replay reads again"),
-    ({"arrival": "got"}, "arrival= is read for idle_after= alone; got 'got'"),
+    ({"arrival": "got"}, "arrival= is read for idle_after= and max_ahead= alone; got 'got'"),
     ({"idle_after": "10m", "partition": None}, "idle_after= needs partitions: one follows the others"),
     ({"idle_after": "10m", "sort": "timestamp"}, 'sort="timestamp" makes an order that no clock has seen'),
     ({"idle_after": "0s"}, "idle_after must be longer than nothing; got '0s'"),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.aggregations.built_ins import count
-from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
+from sessionkit.base.decisions import ADDED, AHEAD, LATE, MERGED, OPENED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
@@ -236,6 +236,17 @@ def with_derived(name: str, change: Callable[[Any], Any]) -> Change:
     return broken
 
 
+def moved_by_one_ahead(row: int) -> Change:
+    """The trace with a dropped record that is said to be ahead of its arrival, and stream time higher from it on."""
+
+    def broken(trace: Any) -> Any:
+        other = with_column("decision", row, AHEAD)(trace)
+        other.__dict__["stream_time_ms"] = trace.stream_time_ms + (np.arange(len(trace)) >= row)
+        return other
+
+    return broken
+
+
 def closed_twice(closes: Any) -> Any:
     return type(closes)(*(np.append(column, column[-1:]) for column in closes))
 
@@ -287,6 +298,7 @@ BROKEN: dict[str, list[Change]] = {
         with_entry("merges", "absorbed", 0, 2),
     ],
     "stream time never falls": [with_derived("stream_time_ms", lambda times: times[::-1].copy())],
+    "a record that is ahead of its arrival moves no stream time": [moved_by_one_ahead(4)],
     "a record stays with its key and partition": [with_column("window", 6, 2), with_column("window", 6, 0)],
     "a record lies in its window": [
         with_derived("bounds_after", lambda bounds: (bounds[0] + 1, bounds[1])),

@@ -23,6 +23,7 @@ from tests.unit.trace.test_trace import (
     assert_named,
     closed_twice,
     every_broken,
+    moved_by_one_ahead,
     with_column,
     with_derived,
     with_entry,
@@ -277,6 +278,7 @@ BROKEN: dict[str, list[Change]] = {
     ],
     "each window that is named is there": [with_touch(0, window=11), with_touch(15, window=11)],
     "stream time never falls": [with_derived("stream_time_ms", lambda times: times[::-1].copy())],
+    "a record that is ahead of its arrival moves no stream time": [moved_by_one_ahead(3)],
     "a record stays with its key and partition": [
         with_touch(0, window=2),  # b's
         with_touch(12, window=0),  # partition 0's

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
 from sessionkit.stores.state.column_state import ColumnState
 
@@ -58,7 +59,7 @@ def test_loaded_are_the_sessions_of_the_keys_and_those_that_end_before_of_the_pa
     new = ("new", 0, 90, 95)
     state.commit(loaded, sessions(new), {0: Snapshot(10, 11, 12), 3: Snapshot(1, 1, 1)})
     rest = [row for row in (A5, B9, A12, C5) if row not in found]
-    assert rows_of(state.load_all(keys(), {0: 0, 3: 0}, ("n",))) == [*rest, new]
+    assert rows_of(state.load(keys(), dict.fromkeys((0, 3), INT64_MAX), ("n",))) == [*rest, new]
     assert (state.snapshot(0), state.snapshot(3)) == (Snapshot(10, 11, 12), Snapshot(1, 1, 1))
     assert (state.snapshot(1), state.read_partitions) == (Snapshot(), [0, 3])
 
@@ -134,6 +135,6 @@ def test_python_objects_and_columns_of_arrow_keep_their_values_beside_each_other
     state.fill(first, {0: Snapshot(7, 8, 9)})
     loaded = state.load(keys("x"), {0: -1}, ("n",))
     state.commit(loaded, second._replace(aggregates={"n": kept}), {0: Snapshot(10, 11, 12)})
-    (values,) = state.load_all(keys(), {0: 0, 3: 0}, ("n",)).aggregates.values()
+    (values,) = state.load(keys(), dict.fromkeys((0, 3), INT64_MAX), ("n",)).aggregates.values()
     assert values.tolist() == [None, *kept.to_pylist()]  # type: ignore[union-attr]
     assert {type(each) for each in values} <= {int, list, type(None)}
