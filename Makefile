@@ -141,6 +141,10 @@ fault: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, again and again: KILLS=30
 	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
 
+.PHONY: cluster
+cluster: $(READY) ## Spark's own cluster on this machine, with sessionkit in an archive, until Ctrl-C; KILLS=30: what is killed on it is lost or doubled?
+	@$(PYTHON) -m tests.cluster.kills $(if $(filter command line,$(origin KILLS)),--kills $(KILLS))
+
 .PHONY: kafka
 kafka: $(READY) ## a Kafka broker on this machine until Ctrl-C (needs a JDK and Maven)
 	@$(PYTHON) -m examples.kafka.broker

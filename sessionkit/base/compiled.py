@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
+from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -19,6 +21,7 @@ from sessionkit.base.own_files import NotOurs, check_ours, make_folder
 
 Loop = Callable[..., Any]
 caching: Any = numbas_caching  # it carries no types
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def compiled(function: Loop) -> Loop:
@@ -52,6 +55,19 @@ def _tell(about: str, sentence: str) -> None:
 
 class _Ours(caching._CacheLocator):
     """A folder of numba's cache that nobody else can write to: its files are pickles, which are run."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """The name of the folder in a cache of many programs, of what a file of the package says, not of its path.
+
+        Spark unpacks an archive into a new folder for each executor: by their paths none finds what another kept.
+        """
+        place = Path(py_file).resolve()
+        if not place.is_relative_to(_PACKAGE):
+            return super().get_suitable_cache_subpath(py_file)
+        name, version = str(place.relative_to(_PACKAGE)), sys.modules["sessionkit"].__version__
+        says = hashlib.sha256(f"{version}\0{name}\0".encode() + place.read_bytes()).hexdigest()
+        return f"{place.parent.name}_{says[:40]}"
 
     def ensure_cache_path(self) -> None:
         folder = self.get_cache_path()

@@ -1,10 +1,11 @@
-"""A quiet local Spark for whoever has none of their own."""
+"""A quiet local Spark for whoever has none of their own, and a Spark whose workers have loaded what they will need."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from sessionkit.errors import SparkUnavailable, install, problem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sessionkit.plan import Plan
 
+_ENOUGH_ROWS = 10_000  # for `range` to make as many tasks of as there are cores
 # a quarter less time for a small file, more for a large one
 QUICK_START = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -58,3 +61,34 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def prepare(spark: SparkSession | None = None, *plans: Plan) -> int:
+    """The number of Python workers that now have the compiled loops in memory, so that a first job need not wait.
+
+    One job, of as many tasks as Spark has cores at this moment, runs a few records in each worker: loops that are in no
+    cache are compiled. It reads and changes no setting, so that it does the same through Spark Connect, where settings
+    may be refused. Executors that join later load for themselves.
+
+    Args:
+        spark: without a session this process loads them alone, as where an image or an archive is made.
+        plans: those whose kinds of windows are used; without one sessions, and time and sliding windows.
+    Example:
+        >>> from sessionkit.spark import prepare
+        >>> prepare(spark, plan)  # doctest: +SKIP
+        3
+    """
+    from sessionkit.spark.worker.preparing import EACH_KIND, load, loaded
+
+    kinds = tuple(dict.fromkeys(plan._complete_windows for plan in plans)) or EACH_KIND
+    if spark is None:
+        load(kinds)
+        return 1
+    from sessionkit.spark.environment.worker_python import settle_worker_python
+    from sessionkit.spark.types import readable_errors
+    from sessionkit.spark.worker.task_wrapper import worker_task
+
+    settle_worker_python(spark)
+    with readable_errors():
+        job = spark.range(_ENOUGH_ROWS).mapInArrow(worker_task(partial(loaded, kinds)), "worker string")
+        return len({row[0] for row in job.collect()})

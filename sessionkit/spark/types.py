@@ -112,7 +112,7 @@ def _is_log(file: Path) -> bool:
 
 
 _OTHER_PYTHON = re.compile(
-    r"No module named '(?:sessionkit|pyspark|pyarrow|pandas|numba|numpy|sortedcontainers)[\w.]*'"
+    r"No module named '(?:sessionkit|pyspark|pyarrow|pandas|numba|numpy|sortedcontainers|lazy_loader|tqdm)[\w.]*'"
     r"|Python in worker has different version: [\d.]+ than that in driver: [\d.]+"
 )
 _DATA_ERROR = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]+?)\.? (?:[A-Z][^\n]*)?SQLSTATE: 22")  # such as a failing cast

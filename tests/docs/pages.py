@@ -15,7 +15,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 # What a comment right before a block may say of it. A reader of the page does not see it.
-OUTPUT, FROM, NOT_RUN, IDIOM = "output", "from", "not run", "idiom"
+OUTPUT, FROM, NOT_RUN, IDIOM, RUN_BY = "output", "from", "not run", "idiom", "run by"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Block:
     language: str
     code: str
     mark: str = ""  # one of those above
-    note: str = ""  # what stands behind the mark: the file, the reason, the name
+    note: str = ""  # what stands behind the mark: the file, the reason, the name, the test
 
 
 @dataclass(frozen=True)

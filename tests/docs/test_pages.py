@@ -20,7 +20,7 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from tests.docs.pages import FROM, IDIOM, NOT_RUN, OUTPUT, ROOT, Block, Page, dedented, pages
+from tests.docs.pages import FROM, IDIOM, NOT_RUN, OUTPUT, ROOT, RUN_BY, Block, Page, dedented, pages
 from tests.optional import SparkSession
 
 PAGES = pages()
@@ -29,7 +29,8 @@ OF_SPARK = re.compile(r"^ *(import|from) pyspark\b", re.MULTILINE)
 
 
 def is_run(page: Page) -> bool:
-    return any(block.language == "python" or commands_of(block) for block in page.blocks)
+    blocks = [block for block in page.blocks if block.mark != RUN_BY]
+    return any(block.language == "python" or commands_of(block) for block in blocks)
 
 
 def commands_of(block: Block) -> list[list[str]]:
@@ -82,6 +83,8 @@ def test_its_code_runs_in_order_in_an_empty_namespace(page: Page, here: None) ->
             assert block.code == printed, f"{page}:{block.line} is not what was printed"
         elif block.mark == NOT_RUN:
             check_unrun(page, block, set(names))
+        elif block.mark == RUN_BY:
+            continue
         elif block.language == "python" and block.mark != FROM:
             printed = run_python(page, block, names)
         elif block.language == "sh":
@@ -161,7 +164,9 @@ def test_what_it_quotes_is_in_the_file_that_it_names(page: Page) -> None:
 def test_each_block_says_its_language_and_each_mark_is_one_of_ours(page: Page) -> None:
     for block in page.blocks:
         assert block.language in LANGUAGES, f"{page}:{block.line}"
-        assert block.mark in ("", OUTPUT, FROM, NOT_RUN, IDIOM), f"{page}:{block.line}"
+        assert block.mark in ("", OUTPUT, FROM, NOT_RUN, IDIOM, RUN_BY), f"{page}:{block.line}"
+        if block.mark == RUN_BY:  # a test that takes what is written there from the page
+            assert page.path.name in (ROOT / block.note).read_text(encoding="utf-8"), f"{page}:{block.line}"
 
 
 def test_few_blocks_are_not_run() -> None:

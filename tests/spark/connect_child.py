@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sessionkit as sk
+from sessionkit.spark import prepare
 from tests.spark.common import WINDOWS, plan_of, read_stream, records, write_files
 from tests.spark.session import start_spark
 
@@ -44,6 +45,7 @@ def main(folder: Path) -> None:
     assert shown.columns == plan.run(table).table().column_names
     assert dict(shown.dtypes)["window_start"] == "timestamp"
     assert shown.count() == local.metrics()["windows"]
+    assert prepare(spark, plan) >= 1
     print("and a batch")
     late = spark.read.parquet(str(folder / "late")).drop("batch")
     of_stream, of_batch = sent(run, dropped=late), sent(plan.run(spark.read.parquet(str(folder / "in"))))

@@ -338,6 +338,9 @@ def test_workers_without_the_library_are_named() -> None:
 
     with pytest.raises(SparkUnavailable, match=r"No module named 'pyarrow'; os\.environ"), readable_errors():
         raise RuntimeError("Traceback … ModuleNotFoundError: No module named 'pyarrow' …")
+    # of a bare Python, to which only the package itself was brought: the first that it misses
+    with pytest.raises(SparkUnavailable, match=r"No module named 'lazy_loader'; os\.environ"), readable_errors():
+        raise RuntimeError("…/sessionkit/__init__.py\", line 3 … ModuleNotFoundError: No module named 'lazy_loader'\n")
     with pytest.raises(RuntimeError, match="something else"), readable_errors():
         raise RuntimeError("something else")
 

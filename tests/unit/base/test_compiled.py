@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,27 @@ def test_a_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None:
     ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
     assert (ended.stdout, ended.stderr) == (ANSWERS, "")
     assert [file.suffix for file in tmp_path.rglob("*.nbi")] == [".nbi", ".nbi"]
+
+
+def test_a_copy_in_another_folder_finds_what_the_first_one_kept(package: Path, tmp_path: Path) -> None:
+    """Spark unpacks an archive into a new folder for each executor; what they keep is one cache all the same."""
+    cache, executors = tmp_path / "cache", [tmp_path / "0", tmp_path / "1"]
+    cache.mkdir()
+    give(cache)
+    tmp_path.chmod(0o755)
+    for executor in executors:
+        shutil.copytree(package, executor)  # with the times of the files, as an archive has them
+    for executor in executors:
+        ended = run_poorly(CODE, folder=executor, package=executor, NUMBA_CACHE_DIR=str(cache))
+        assert (ended.stdout, ended.stderr) == (ANSWERS, "")
+        assert len(list(cache.rglob("*.nbi"))) == 2
+    changed = executors[1] / "sessionkit" / "records" / "loops.py"
+    changed.chmod(0o644)
+    changed.write_text(changed.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    run_poorly(CODE, folder=executors[1], package=executors[1], NUMBA_CACHE_DIR=str(cache))
+    assert len(list(cache.rglob("*.nbi"))) == 4  # beside each other: neither is in the way of the other
+    for executor in executors:
+        set_writable(executor, True)
 
 
 def test_a_disk_that_is_full_costs_the_cache_alone(package: Path, tmp_path: Path) -> None:
