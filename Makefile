@@ -138,8 +138,8 @@ SAMPLE := 400
 
 .PHONY: fault
 fault: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
-fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, again and again: KILLS=30
-	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
+fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, again and again: KILLS=30; and a cluster
+	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py tests/cluster
 
 .PHONY: cluster
 cluster: $(READY) ## Spark's own cluster on this machine, with sessionkit in an archive, until Ctrl-C; KILLS=30: what is killed on it is lost or doubled?

@@ -36,11 +36,20 @@ from sessionkit.spark.replay import SparkReplay
 from sessionkit.spark.sessionized import sessionized
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
+from sessionkit.spark.views.comparison import SparkComparison
+from sessionkit.spark.views.summaries import (
+    SparkClock,
+    SparkLatency,
+    SparkOpenWindows,
+    SparkPartitionTimes,
+    SparkSuppressBuffer,
+)
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.deployed_partition import KAFKA_METRICS, deployed_rows, run_deployed
 from sessionkit.steps.job import Job, type_of
 from sessionkit.steps.summaries import KEYS, PARTITIONS, QUARTERS
 from sessionkit.views.assignment import assigned
+from sessionkit.views.drop_calendar.drop_calendar import DropCalendar, Quarters
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 from sessionkit.views.lineage.lineage import TIMES_OF_MERGES
@@ -53,16 +62,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from sessionkit.deployed.deployment import Deployment
-    from sessionkit.spark.views.comparison import SparkComparison
-    from sessionkit.spark.views.summaries import (
-        SparkClock,
-        SparkLatency,
-        SparkOpenWindows,
-        SparkPartitionTimes,
-        SparkSuppressBuffer,
-    )
     from sessionkit.views.drawing.palettes import Figure
-    from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
     from sessionkit.views.emissions.emissions import Emissions
     from sessionkit.views.key_steps import Steps
     from sessionkit.views.lineage.lineage import Lineage
@@ -154,9 +154,9 @@ class SparkRun(SparkReading):
         Example:
             >>> plan.run(spark.read.parquet("clicks")).by_key().table()  # doctest: +SKIP
         """
-        if self._holds_keys_together:
+        if self._keeper:
             want = "the run as it is: the records of all keys of a partition move its clock"
-            raise InvalidArgument(problem(f"{self._holder} does not run by key", self._holder_code, want))
+            raise InvalidArgument(problem("suppress and deployments do not run by key", self._keeper, want))
         return dataclasses.replace(self, _is_by_key=True)
 
     # ---- views
@@ -286,9 +286,9 @@ class SparkRun(SparkReading):
             >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
         """
         named = named_keys(self.plan.source, keys)
-        if self._holds_keys_together:
+        if self._keeper:
             want = "run.local(partition), which has all keys of a partition"
-            raise InvalidArgument(problem(f"{self._holder} holds all keys together", self._holder_code, want))
+            raise InvalidArgument(problem("suppress and deployments keep all keys together", self._keeper, want))
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self._columns))
@@ -348,7 +348,7 @@ class SparkRun(SparkReading):
 
     def _of(self, key: Any, partition: int | None) -> Run[pa.Table]:
         """The run of one key; of the whole partition where a buffer or a cache holds all keys."""
-        if not self._holds_keys_together:
+        if not self._keeper:
             return self.of(key, partition=partition)
         return self.local(self._only_partition(partition, "a key"))
 
@@ -381,7 +381,7 @@ class SparkRun(SparkReading):
         self, *, keys: Iterable[Any] | None = None, most: int = 40, partition: int | None = None, **options: Any
     ) -> Figure:
         """The windows of many keys, a lane each; without `keys`, of those with most to see in their whole history."""
-        if self._holds_keys_together:
+        if self._keeper:
             run = self.local(self._only_partition(partition, "a picture"))
             return run.lanes(keys=keys, most=most, **options)
         named = None if keys is None else list_of_keys(keys)
@@ -465,32 +465,22 @@ class SparkRun(SparkReading):
         Raises:
             InvalidArgument: it is no run on Spark, of other records, or its windows are of another kind.
         """
-        from sessionkit.spark.views.comparison import SparkComparison
-
         return SparkComparison(self, other)
 
     def latency(self) -> SparkLatency:
         """How long after its end each window became final."""
-        from sessionkit.spark.views.summaries import SparkLatency
-
         return SparkLatency(self)
 
     def open_windows(self) -> SparkOpenWindows:
         """How many windows of its partition are open after each record: what a task's state has to hold."""
-        from sessionkit.spark.views.summaries import SparkOpenWindows
-
         return SparkOpenWindows(self)
 
     def clock(self) -> SparkClock:
         """Which records moved stream time, ranked by how many others came too late because of each."""
-        from sessionkit.spark.views.summaries import SparkClock
-
         return SparkClock(self)
 
     def partition_times(self) -> SparkPartitionTimes:
         """How far the stream time of each partition is behind the newest one at the end."""
-        from sessionkit.spark.views.summaries import SparkPartitionTimes
-
         return SparkPartitionTimes(self)
 
     def suppress_buffer(self) -> SparkSuppressBuffer:
@@ -499,16 +489,12 @@ class SparkRun(SparkReading):
         Raises:
             InvalidArgument: the plan has no suppress.
         """
-        from sessionkit.spark.views.summaries import SparkSuppressBuffer
-
         if self.plan._suppression is None:
             self._empty.suppress_buffer()  # which refuses it
         return SparkSuppressBuffer(self)
 
     def drop_calendar(self) -> DropCalendar[DataFrame]:
         """From when the dropped records are: a calendar, days by hour or weeks by day. Starts a job."""
-        from sessionkit.views.drop_calendar.drop_calendar import DropCalendar, Quarters
-
         grouped = self._summary("quarters", QUARTERS).groupBy("start_ms")
         counts = (F.sum(name).alias(name) for name in QUARTERS.names[1:])
         with readable_errors():
@@ -543,7 +529,7 @@ class SparkRun(SparkReading):
         Raises:
             InvalidData: without `keys`, more records than one process should hold.
         """
-        if keys is None or self._holds_keys_together:
+        if keys is None or self._keeper:
             return self.local().write_html(path, keys=keys, **options)
         return self.of(*list_of_keys(keys)).write_html(path, **options)
 
@@ -600,17 +586,11 @@ class SparkRun(SparkReading):
         return self._deployment is not None and bool(self._deployment.restarts)
 
     @property
-    def _holds_keys_together(self) -> bool:
-        """Whether a buffer or a cache holds all keys of a partition, so that none of them stands alone."""
-        return self.plan._suppression is not None or self._deployment is not None
-
-    @property
-    def _holder(self) -> str:
-        return "a deployment" if self._deployment is not None else "suppress"
-
-    @property
-    def _holder_code(self) -> str:
-        return repr(self._deployment) if self._deployment is not None else self.plan._suppression.code()  # type: ignore[union-attr]
+    def _keeper(self) -> str:
+        """What keeps all keys of a partition together, in a buffer or a cache, so that none stands alone; else ""."""
+        if self._deployment is not None:
+            return repr(self._deployment)
+        return "" if self.plan._suppression is None else self.plan._suppression.code()
 
     # ---- what is counted over all keys
 

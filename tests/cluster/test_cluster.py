@@ -11,9 +11,8 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.cluster.kills import MARKED, Rounds, shown
 from tests.cluster.standalone import CAN_MOUNT, Cluster, ClusterFailed, kill, processes, wait
-from tests.spark.session import OWN_SPARK
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough, pytest.mark.xdist_group(OWN_SPARK)]
+pytestmark = [pytest.mark.spark, pytest.mark.fault]
 KILLED = [("executor", "batch", MARKED), ("worker", "stream", MARKED), ("driver", "stream", "before")]
 
 

@@ -14,9 +14,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.environment.java_home import find_java
 from tests.cluster.standalone import kill, processes
 from tests.docs.pages import ROOT, RUN_BY, Page
-from tests.spark.session import OWN_SPARK
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough, pytest.mark.xdist_group(OWN_SPARK)]
+pytestmark = [pytest.mark.spark, pytest.mark.fault]
 PAGE = Page(ROOT / "docs" / "cluster.md")
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "sessionkit", "data")
 

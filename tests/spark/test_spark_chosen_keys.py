@@ -105,11 +105,11 @@ def test_suppress_is_the_local_one(spark: SparkSession, kind: str) -> None:
 def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     df = shuffled(spark, records(1))
     plan = BASE.count().suppress("until_window_closes")
-    with pytest.raises(InvalidArgument, match="suppress does not run by key"):
+    with pytest.raises(InvalidArgument, match="suppress and deployments do not run by key"):
         plan.run(df).by_key()
     with pytest.raises(NotBuilt, match="does not count the bytes of suppress"):
         BASE.count().suppress("until_window_closes", max_bytes=900).run(df)
-    with pytest.raises(InvalidArgument, match="the buffer of suppress holds all keys"):
+    with pytest.raises(InvalidArgument, match="suppress and deployments keep all keys together"):
         plan.run(df).of("ada")
     df.write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
