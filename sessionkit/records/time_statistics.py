@@ -25,8 +25,10 @@ def usual_span(times: Longs, counts: Longs | None = None) -> tuple[int, int]:
     if counts is None:
         parted = np.partition(times, (few, len(times) - 1 - few))
         return usual_span_between(np.sort(parted[: few + 1]), np.sort(parted[-few - 1 :]))
-    some = np.repeat(times, np.minimum(counts, few + 1))
-    return usual_span_between(some[: few + 1], some[-few - 1 :])
+    first, last = (int(np.searchsorted(np.cumsum(each), few, side="right")) + 1 for each in (counts, counts[::-1]))
+    enough = np.minimum(counts, few + 1)
+    low, high = np.repeat(times[:first], enough[:first]), np.repeat(times[-last:], enough[-last:])
+    return usual_span_between(low[: few + 1], high[-few - 1 :])
 
 
 def usual_span_between(low: Longs, high: Longs) -> tuple[int, int]:

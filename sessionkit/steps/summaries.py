@@ -120,7 +120,7 @@ class MoversView(View):
             moved.following += batch.timestamp_ms[usable[: FOLLOWING - len(moved.following)]].tolist()
         if self._waiting:
             self._waiting[-1].late += int(lost[0])
-        seen = np.union1d(np.flatnonzero(lost[1:]), [len(at) - 1])[-len(at) :] if len(at) else at
+        seen = np.union1d(np.flatnonzero(lost[1:]), [len(at) - 1]) if len(at) else at
         for number in seen.tolist():
             row = int(at[number])
             told = {
