@@ -219,7 +219,7 @@ def test_too_many_records_stay_where_they_are(spark: SparkSession, monkeypatch: 
     monkeypatch.setattr("sessionkit.spark.batch_run.LOCAL_RECORDS", 100)
     run = BASE.count().run(shuffled(spark, records(1)))
     with pytest.raises(InvalidData, match="partition 2 cannot be held here; got 1,200 records"):
-        run.explain(offset=1)
+        run.local(2)
 
 
 def test_nothing_runs_to_be_shown(spark: SparkSession) -> None:
