@@ -113,6 +113,6 @@ def _bands(course: Course, colours: Palette) -> list[go.Scatter]:
     lines = [
         curve(x, fewest, "fewest", {"width": 0}, showlegend=False),
         curve(x, most, "from the fewest to the most", thin, fill="tonexty", fillcolor=colours.body),
-        curve(x, usual, "mostly", thick, said),
+        curve(x, usual.tolist(), "mostly", thick, said),
     ]
     return [line.update(line_shape="hv") for line in lines]
