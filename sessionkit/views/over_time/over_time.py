@@ -109,8 +109,7 @@ class Latency(LatencyInWords, Generic[Frame]):
     @cached_property
     def delay_ms(self) -> Longs:
         """Of each final result, from the window's end to the stream time of the record that closed it."""
-        closes = self.trace.closes
-        return self.trace.stream_time_ms[closes.at] - closes.end_ms
+        return _delays_ms(self.trace)
 
     @cached_property
     def _waits(self) -> Waits:
@@ -134,10 +133,15 @@ def least_delay_ms(windows: WindowKind) -> int:
     return lag_ms + 1 if windows.inclusive_end and lag_ms < INT64_MAX else lag_ms
 
 
+def _delays_ms(trace: Trace) -> Longs:
+    """Of each final result, from the window's end to the stream time of the record that closed it."""
+    return trace.stream_time_ms[trace.closes.at] - trace.closes.end_ms
+
+
 def final_rows(trace: Trace, windows: WindowKind) -> pa.Table:
     """One row per final result: which it is, what closed it, and how long that took."""
     closes, batch, columns = trace.closes, trace.batch, trace.window_columns
-    delay_ms = trace.stream_time_ms[closes.at] - closes.end_ms
+    delay_ms = _delays_ms(trace)
     return pa.table(
         {
             "key": trace.keys.take(pa.array(columns.key[closes.window])),
