@@ -306,7 +306,7 @@ def named_aggregations(given: Mapping[str, Any], taken_names: Collection[str]) -
         given = {"aggregate": aggregation(**given)}
     for name, each in given.items():
         if not isinstance(each, Aggregation):
-            want = f"{name}=sk.count(), sk.sum(column), sk.reduce(function, column), …"
+            want = f"{name}=sk.count(), sk.sum(column), sk.count_distinct(column), sk.reduce(function, column), …"
             raise InvalidArgument(problem(f"{name} must be an aggregation", repr(each), want))
         if not is_text(name):
             want = "valid Unicode, without lone surrogates"

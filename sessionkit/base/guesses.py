@@ -21,7 +21,7 @@ OF_A_RUN = {
     "steps": "journey journeys path paths funnel sequence labels",
 }
 OF_A_PLAN = {
-    "aggregate": "agg sum min max mean avg first last collect",
+    "aggregate": "agg avg nunique n_unique",
     "windowed_by": "window windows_by windowedBy windowing",
     "with_windows": "with_grace with_gap replace",
     "run": "execute apply start fit transform table",
@@ -95,6 +95,7 @@ _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 _WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
 _ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
 _DAYS = 'sk.CalendarWindows("day", timezone="Europe/Berlin", grace="1h") has days, weeks, months, quarters and years'
+_AGGREGATIONS = "collect count_distinct earliest first last latest max mean median min std sum top"
 _OWN = "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
@@ -134,7 +135,9 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
     guessed = GUESSED.get(shown, OF_A_RESULT)
     near = [each for each, others in guessed.items() if name in others.split() and each in offered]
     near += difflib.get_close_matches(name, offered, 1)
-    if elsewhere is not None and name in dir(elsewhere[0]):
+    if shown == "plan" and name in _AGGREGATIONS.split():
+        want = f'plan.aggregate({name}=sk.{name}("amount"))'
+    elif elsewhere is not None and name in dir(elsewhere[0]):
         want = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
     elif name in WITHOUT_COUNTERPART:
         want = WITHOUT_COUNTERPART[name]

@@ -274,7 +274,7 @@ def batch_of(
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
     rejected = _rejections(key, timestamp_ms, bad_time, ahead, source)
-    zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
+    zone = known_zone(source.timezone or source.shown_in or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     batch = RecordBatch(

@@ -56,6 +56,7 @@ class Source:
     separator: str | None = None  # of the fields of text files; None: what their first lines show
     header: bool = True  # False: text files have no line of names
     label: str | None = None  # the column that says what a record is to a reader; decides nothing
+    shown_in: str | None = None  # the zone of calendar windows, in which results are shown if `timezone` names none
     before_1970: bool = False  # whether times before it are times; Kafka refuses them
 
     def __post_init__(self) -> None:

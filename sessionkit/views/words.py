@@ -132,10 +132,13 @@ def day_remarks(windows: WindowKind, latest_ms: int, timezone: str) -> list[str]
     if step_ms is None or step_ms % HOUR or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(timezone):
         return []
     begins = show_time(latest_ms - latest_ms % step_ms, timezone)[11:16]
+    misses_midnight = windows.reach_ms % DAY == 0 and int(begins[:2]) * HOUR % step_ms
+    if misses_midnight:
+        begins = show_time(latest_ms - latest_ms % DAY, timezone)[11:16]
     each = f" every {show_duration(step_ms)}" if step_ms < windows.reach_ms else ""
     on = "" if step_ms % (7 * DAY) else " on a Thursday"  # as 1970 did
     whole, kafka = f"Windows of {show_duration(windows.reach_ms)} begin{each}{on} at", "as in Kafka Streams: that is"
-    if step_ms % DAY:
+    if step_ms % DAY and not misses_midnight:
         past = f"{int(begins[3:])} min past the hour in {timezone}."
         return [f"{whole} whole hours of UTC, {kafka} {past}"] if begins[3:] != "00" else []
     if begins == "00:00":

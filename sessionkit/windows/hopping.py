@@ -11,7 +11,15 @@ import numpy as np
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
-from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
+from sessionkit.base.durations import (
+    MAX_DURATION_MS,
+    Duration,
+    duration_code,
+    duration_ms,
+    length_ms,
+    retention_ms,
+    show_duration,
+)
 from sessionkit.base.process import check_room
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
@@ -81,6 +89,10 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
         tumbles = advance is None and advance_ms is None
         object.__setattr__(self, "advance_ms", self.size_ms if tumbles else length_ms(advance, advance_ms, "advance"))
         object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
+        if isinstance(offset, str) and offset.strip().startswith("-"):  # as Flink writes a day of China
+            before_ms = duration_ms(offset.strip()[1:], "offset")
+            want = f'offset="{duration_code(-before_ms % self.advance_ms)}", which are the same windows'
+            raise InvalidArgument(problem("offset must not be negative", repr(offset), want))
         stays = offset is None and offset_ms is None
         object.__setattr__(self, "offset_ms", 0 if stays else length_ms(offset, offset_ms, "offset"))
         if self.size_ms == 0:

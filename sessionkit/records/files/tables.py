@@ -201,7 +201,7 @@ def check_columns_of(content: Content, names: Sequence[str], columns: Sequence[s
                 want = seems_parted(content) or f"pass separator={literal(other)} in group_by_key"
             raise MissingColumn(problem(f"column {name!r} is not in {shown}", shorten(list(names), 500), want))
         if list(names).count(name) > 1:
-            want = which_of(names).replace("name one of these in the plan", "rename all but one")
+            want = which_of(names).replace("name one of these", "rename all but one")
             want += f"; df = pandas.read_csv({literal(content.name)}) numbers them" if content.kind == "CSV" else ""
             raise InvalidData(problem(f"column {name!r} is in {shown} more than once", shorten(list(names), 500), want))
     return chosen

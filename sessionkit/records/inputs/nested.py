@@ -86,7 +86,7 @@ def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.Chu
     inner = root_of(fields, name)
     if inner not in fields:
         got = shorten(", ".join(map(repr, fields)), 400) or f"a column {root!r} of {column.type}"
-        want = way_of_a_list(root, column.type) or "name one of these in the plan"
+        want = way_of_a_list(root, column.type) or "name one of these"
         raise MissingColumn(problem(f"column {name!r} is not in the data", got, want))
     found = pc.struct_field(column, [fields.index(inner)])
     return found if inner == name else field_of(found, name, [inner])

@@ -56,7 +56,7 @@ def which_of(names: Iterable[object]) -> str:
     """Advice for an error about a missing column: to name one of those there, or that the file has no header."""
     way = ", or read the file with header=False in group_by_key (pandas: header=None) if its first line is a record"
     way += " (its columns are then c1, c2 and so on)"
-    return "name one of these in the plan" + (way if any(map(is_a_value, names)) else "")
+    return "name one of these" + (way if any(map(is_a_value, names)) else "")
 
 
 def is_a_value(name: object, format: str | None = None) -> bool:

@@ -34,6 +34,8 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("sk", "unique", "sk.collect: All values as a list"),
     ("sk", "count_if", 'sk.sum("won") of a column of ones and zeros: '), ("sk", "mode", "sk.top: The `n` most"),
     ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
+    ("plan", "count_distinct", 'plan.aggregate(count_distinct=sk.count_distinct("amount"))'),
+    ("plan", "max", 'plan.aggregate(max=sk.max("amount"))'),
     ("sk", "zzzzzz", "sk.aggregation(…) and sk.reduce(…) take functions of your own, and dir(sk) lists the names"),
     ("sk", "distinct", "sk.count_distinct: How many different values that are not null"),
     ("sk", "compare", "run.compare(other) compares two runs"),

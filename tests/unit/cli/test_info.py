@@ -116,7 +116,7 @@ def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: Capt
     file = tmp_path / "clicks.jsonl"
     file.write_text('{"by": {"{id}": "a"}, "at": "2024-07-01T00:00:00Z"}\n', encoding="utf-8")
     said = refused(capsys, "report", file, "--by", "{id}", "--at", "at", "--gap", "30m", "--out", tmp_path / "out")
-    assert 'name one of these in the plan, or perhaps "by.{id}"' in said
+    assert 'name one of these, or perhaps "by.{id}"' in said
 
 
 def test_a_start_for_days_alone_is_longer_than_a_day(tmp_path: Path, capsys: Capture) -> None:

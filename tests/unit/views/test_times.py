@@ -519,6 +519,10 @@ def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begin
     assert hours == ([past] if zone == "Asia/Kolkata" else [])
     for quiet in (sk.TimeWindows(size="1d", advance="30m", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
         assert start.windowed_by(quiet).count().run(data).remarks() == []
+    quarters = start.windowed_by(sk.TimeWindows(size="1d", advance="6h", grace="0s")).count().run(data).remarks()
+    assert quarters[0].startswith(
+        f"Windows of 1 d begin every 6 h at 00:00 UTC, as in Kafka Streams: that is {begins} in"
+    )
     in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()
     week = [
         'Windows of 7 d begin on a Thursday at 00:00, as in Kafka Streams. offset="4d" moves them to Monday, 00:00 in '

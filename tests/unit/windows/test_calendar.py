@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, NotBuilt, NumberOverflow
+from sessionkit.errors import InvalidArgument, NotBuilt, NumberOverflow, UnsupportedData
 from sessionkit.report.page import Findings, page
 from sessionkit.windows.calendar import Unit, Weekday
 from tests.interpreted import fewer
@@ -193,7 +193,7 @@ def test_an_offset_is_that_of_pandas(offset: str) -> None:
     assert found["total"].tolist() == by_pandas.tolist()
 
 
-@pytest.mark.parametrize(("offset", "want"), [("1h", "less than the advance, 1 h"), ("-5m", "0s"), ("2h", "less than")])
+@pytest.mark.parametrize(("offset", "want"), [("1h", "less than the advance, 1 h"), ("-5m", "55m"), ("2h", "less")])
 def test_an_offset_is_less_than_the_advance(offset: str, want: str) -> None:
     with pytest.raises(InvalidArgument, match=want):
         sk.TimeWindows(size="2h", advance="1h", offset=offset, grace=0)
@@ -317,3 +317,31 @@ def test_an_argument_of_the_other_kind_is_answered_with_that_kind() -> None:
     zoned: Any = sk.CalendarWindows
     with pytest.raises(sk.errors.InvalidArgument, match=r"sk\.TimeWindows.*offset"):
         zoned("day", timezone="UTC", offset="6h", grace="0s")
+
+
+def test_days_of_a_zone_are_shown_in_it_unless_the_records_zone_is_named() -> None:
+    at = pd.to_datetime(["2026-03-01 23:30", "2026-03-02 22:30"], utc=True)
+    clicks = pd.DataFrame({"user": "ada", "at": at})
+    days = sk.CalendarWindows("day", timezone="Europe/Berlin", grace="0s")
+    for named, starts in (
+        ({}, "2026-03-02 00:00:00+01:00"),
+        ({"timezone": "UTC"}, "2026-03-01 23:00:00+00:00"),
+        ({"timezone": "Asia/Tokyo"}, "2026-03-02 08:00:00+09:00"),
+    ):
+        plan = sk.group_by_key("user", timestamp="at", **named).windowed_by(days).count()
+        assert plan.run(clicks).table()["window_start"].astype(str).tolist() == [starts]
+    plan = sk.group_by_key("user", timestamp="at").windowed_by(days)
+    hours = plan.windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
+    assert hours.run(clicks).timezone == "UTC"
+    clocks = clicks.assign(at=clicks["at"].dt.tz_localize(None))
+    with pytest.raises(UnsupportedData, match="timezone="):  # whose clocks these are, the windows do not say
+        plan.count().run(clocks)
+
+
+@pytest.mark.parametrize(("offset", "same"), [("-8h", "16h"), ("-1d", "0s"), (" -30m", "23h30m")])
+def test_an_offset_below_zero_is_led_to_the_same_windows(offset: str, same: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        sk.TimeWindows(size="1d", offset=offset, grace="0s")
+    assert str(caught.value) == (
+        f'offset must not be negative; got {offset!r}; offset="{same}", which are the same windows'
+    )

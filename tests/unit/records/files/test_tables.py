@@ -47,7 +47,7 @@ def test_a_column_that_is_not_there(parquet: Path, tmp_path: Path) -> None:
     text = tmp_path / "clicks.csv"
     text.write_text(CSV, encoding="utf-8")
     for file in (parquet, text):
-        telling = rf"column 'when' is not in {file.name}; got \['user', 'at', 'note'\]; name one of these in the plan"
+        telling = rf"column 'when' is not in {file.name}; got \['user', 'at', 'note'\]; name one of these"
         with pytest.raises(MissingColumn, match=telling):
             read_file(file, ["user", "when"], [])
 
