@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.jobs.sessions import Job
+from benchmarks.jobs.sessions import Job, with_steps
 
 GAP_US, GAP_MINUTES = 30 * 60 * 1_000_000, 30
 
@@ -44,14 +44,22 @@ def _read_before(path: str) -> Any:
     return pl.read_parquet(path).lazy()
 
 
-def polars_rows(path: str) -> Job:
+def polars_rows(path: str, rule: str = "") -> Job:
     """Each row with its session: sorted, cut, a group-by of which each row takes its own. The rows stay sorted."""
     import polars as pl
 
-    frame = pl.read_parquet(path)
+    frame = with_steps(pl.read_parquet(path)) if rule else pl.read_parquet(path)
+    cuts = {
+        "": False,
+        "new_when": pl.col("campaign") != pl.col("campaign").shift(),
+        "starts_when": (pl.col("event") == 1) & pl.col("key").shift().is_not_null(),
+        "ends_when": pl.col("event").shift() == 1,
+        "new_at": pl.col("ts").dt.date() != pl.col("ts").dt.date().shift(),
+    }
 
     def call() -> Any:
         begins = (pl.col("key") != pl.col("key").shift()) | (pl.col("ts").diff() > pl.duration(minutes=GAP_MINUTES))
+        begins = begins | cuts[rule]
         rows = frame.sort("key", "ts").with_columns(session_id=begins.fill_null(False).cum_sum()).with_row_index("row")
         bounds = [pl.col("ts").first().alias("session_start"), pl.col("ts").last().alias("session_end")]
         first = pl.col("row").first().alias("first")

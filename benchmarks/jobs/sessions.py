@@ -88,14 +88,23 @@ def from_frame(path: str, frame: str, **options: Any) -> Job:
     return lambda: plan(**options).run(data, trace=False, frame="arrow").table()
 
 
-def sessionized(path: str) -> Job:
-    """Each row of a Polars frame with its session; the rows stay in their order."""
+def with_steps(rows: Any) -> Any:
+    """The rows with a campaign and an event, drawn from a seed."""
+    import numpy as np
+
+    rng = np.random.default_rng(44)
+    campaign, event = (rng.integers(0, count, len(rows), np.int8) for count in (3, 5))
+    return rows.with_columns(campaign=campaign, event=event)
+
+
+def sessionized(path: str, **rules: Any) -> Job:
+    """Each row of a Polars frame with its session, which rules may cut; the rows stay in their order."""
     import polars as pl
 
     import sessionkit as sk
 
-    rows = pl.read_parquet(path)
-    return lambda: sk.sessionize(rows, by="key", at="ts", gap=GAP)
+    rows = with_steps(pl.read_parquet(path)) if rules else pl.read_parquet(path)
+    return lambda: sk.sessionize(rows, by="key", at="ts", gap=GAP, **rules)
 
 
 def state(path: str, kind: str = "") -> Job:

@@ -14,6 +14,7 @@ def topics(records: int) -> tuple[Topic, ...]:
         windows.time_topic(records),
         windows.sliding_topic(records // 10),
         sessions.doors_topic(records),
+        sessions.rules_topic(records),
         sessions.values_topic(records),
         sessions.memory_topic(3 * records),
         sessions.states_topic(records),

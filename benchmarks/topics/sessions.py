@@ -62,6 +62,22 @@ def doors_topic(records: int) -> Topic:
     return Topic("frames", "Frames in memory", "Sessions of the first shape, from a frame to the table.", tuple(cases))
 
 
+def rules_topic(records: int) -> Topic:
+    rules = {
+        "A changed value": {"new_when": "campaign"},
+        "An event that starts a session": {"starts_when": ("event", 1)},
+        "An event that ends one": {"ends_when": ("event", 1)},
+        "Midnight": {"new_at": "midnight"},
+    }
+    cases = []
+    for words, rule in rules.items():
+        peer = Side("Polars", "peers.polars_rows", {"rule": next(iter(rule))})
+        sides = (Side(OURS, "sessions.sessionized", rule), peer)
+        cases.append(Case(words, **of("uniform-integers", records), sides=sides))
+    words = "Each row of a Polars frame with its session, which a rule cuts beside the gap."
+    return Topic("rules", "Rules of sessions", words, tuple(cases))
+
+
 def values_topic(records: int) -> Topic:
     def case(words: str, value: str, size: int) -> Case:
         sides = (Side(OURS, "sessions.finals", {"value": value}), Side(f"{OURS}, a sum", "sessions.finals"))

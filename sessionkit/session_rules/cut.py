@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, order_by, read_only, texts
 from sessionkit.base.durations import DAY, MAX_DURATION_MS, check_reach, duration_ms
 from sessionkit.base.moments import clock_changes
+from sessionkit.base.process import in_threads, shares
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.inputs.opened import Opened
@@ -45,7 +46,7 @@ def cut_by_rules(
         zone: in which days begin.
         remarks: gets a sentence on each rule that no row meets, which may be written otherwise.
     """
-    table = plain_table(opened.table)
+    table = plain_table(opened.table.select([*rules.columns(), *([offset] if offset else [])]))
     slot, names = _slots(batch)
     time_ms = batch.timestamp_ms
     until_ms = _untils(table, rules, source, time_ms, slot)
@@ -83,22 +84,26 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> p
         start_ms=np.empty(count, np.int64),
         end_ms=np.empty(count, np.int64),
         rows=np.empty(count, np.int64),
-        ended_by=np.empty(count, np.int32),
+        ended_by=np.empty(count, np.int8),
     )
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
     size = cut_sessions(rows, state, sessions, rules.max_length_ms, rules.max_rows, found, position)
     place, keys = names[sessions.slot[:size]], max(1, len(batch.keys))
     number = np.empty(size, np.int64)
-    number[order_by(batch.key_ranks[place % keys], sessions.start_ms[:size], place // keys)] = np.arange(size)
+    rank, start_ms = batch.key_ranks[place % keys], sessions.start_ms[:size]
+    is_one = len(batch.partitions) <= 1
+    order = order_by_place(rank, keys, start_ms) if is_one else order_by(rank, start_ms, place // keys)
+    number[order] = np.arange(size)
     told = [np.empty(count, np.int64) for _ in range(4)]
-    tell_rows(found, number, sessions.start_ms, sessions.end_ms, sessions.rows, *told)
+    of_sessions = number, sessions.start_ms, sessions.end_ms, sessions.rows
+    in_threads(lambda rows: tell_rows(found[rows], *of_sessions, *(column[rows] for column in told)), shares(count))
     none = found < 0
     mask = none if none.any() else None
     added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*told, position], strict=True)}
     added["late"] = arrow_array(np.zeros(count, np.bool_))
     if rules.cuts:
         ended = sessions.ended_by[found] if size else found
-        ended = arrow_array(ended.astype(np.int8), none | (ended < 0))
+        ended = arrow_array(ended.astype(np.int8, copy=False), none | (ended < 0))
         added["session_ended_by"] = pa.DictionaryArray.from_arrays(ended, texts(rules.reasons()))
     return pa.table(added)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.compiled import compiled_loop, inlined
@@ -43,7 +44,7 @@ class Sessions(NamedTuple):
     start_ms: Longs
     end_ms: Longs
     rows: Longs
-    ended_by: Codes
+    ended_by: npt.NDArray[np.int8]
 
 
 @compiled_loop
