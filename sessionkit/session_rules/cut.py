@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,7 @@ from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_milliseconds
 from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
 from sessionkit.session_rules.rules import Event, SessionRules
-from sessionkit.trace.loops import are_few_places, order_by_place
+from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place
 from sessionkit.views.loops import tell_rows
 
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -87,16 +89,17 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> p
         ended_by=np.empty(count, np.int8),
     )
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
-    size = cut_sessions(rows, state, sessions, rules.max_length_ms, rules.max_rows, found, position)
-    place, keys = names[sessions.slot[:size]], max(1, len(batch.keys))
+    sessions = _sessions(rows, state, sessions, rules, found, position)
+    size = len(sessions.slot)
+    place, keys = names[sessions.slot], max(1, len(batch.keys))
     number = np.empty(size, np.int64)
-    rank, start_ms = batch.key_ranks[place % keys], sessions.start_ms[:size]
+    rank, start_ms = batch.key_ranks[place % keys], sessions.start_ms
     is_one = len(batch.partitions) <= 1
     order = order_by_place(rank, keys, start_ms) if is_one else order_by(rank, start_ms, place // keys)
     number[order] = np.arange(size)
     told = [np.empty(count, np.int64) for _ in range(4)]
-    of_sessions = number, sessions.start_ms, sessions.end_ms, sessions.rows
-    in_threads(lambda rows: tell_rows(found[rows], *of_sessions, *(column[rows] for column in told)), shares(count))
+    of_each = np.column_stack([number, start_ms, sessions.end_ms, sessions.rows])
+    in_threads(lambda rows: tell_rows(found[rows], of_each, *(column[rows] for column in told)), shares(count))
     none = found < 0
     mask = none if none.any() else None
     added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*told, position], strict=True)}
@@ -106,6 +109,29 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> p
         ended = arrow_array(ended.astype(np.int8, copy=False), none | (ended < 0))
         added["session_ended_by"] = pa.DictionaryArray.from_arrays(ended, texts(rules.reasons()))
     return pa.table(added)
+
+
+def _sessions(rows: Rows, state: Slots, room: Sessions, rules: SessionRules, found: Codes, position: Longs) -> Sessions:
+    """What `cut_sessions` finds. Rows in an order, which is by slot, are cut in threads, each at slots of its own."""
+    count = len(rows.order)
+    edges = {0, count}
+    if count >= MANY_ROWS:
+        starts = rows.order[[share.start for share in shares(count)]]
+        edges |= {bisect_left(rows.order, slot, key=rows.slot.__getitem__) for slot in rows.slot[starts]}
+    spans = [*pairwise(sorted(edges))] or [(0, 0)]
+
+    def cut(span: tuple[int, int]) -> int:
+        part = rows._replace(order=rows.order[slice(*span)])
+        return cut_sessions(part, state, room, span[0], rules.max_length_ms, rules.max_rows, found, position)
+
+    sizes = in_threads(cut, spans)
+    if len(sizes) == 1:
+        return Sessions._make(column[: sizes[0]] for column in room)
+    firsts = np.array([first for first, _ in spans], np.int32)
+    moved = np.append(0, firsts - np.cumsum([0, *sizes[:-1]])).astype(np.int32)  # 0 for a row of no session
+    found -= moved[np.searchsorted(firsts, found, side="right")]
+    parts = [slice(first, first + size) for (first, _), size in zip(spans, sizes, strict=True)]
+    return Sessions._make(np.concatenate([column[part] for part in parts]) for column in room)
 
 
 _NAMES = ["session_id", "session_start_ms", "session_end_ms", "session_rows", "position_in_session"]

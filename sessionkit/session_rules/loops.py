@@ -81,12 +81,12 @@ def _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows):  # type: ig
 
 
 @compiled_loop
-def cut_sessions(rows, slots, sessions, max_length_ms, max_rows, found, position):  # type: ignore[no-untyped-def]
-    """Fills `sessions`, and for each row the session that it is in (-1: none) and its place there; returns how many.
+def cut_sessions(rows, slots, sessions, first, max_length_ms, max_rows, found, position):  # type: ignore[no-untyped-def]
+    """Fills `sessions` from the `first` on, and for each row its session (-1: none) and its place there; says how many.
 
     `slots.session` and `found` hold -1, `position` 0, `slots.has_ended` False.
     """
-    n = 0
+    n = first
     is_sorted = rows.order.shape[0] == 0
     for step in range(rows.time_ms.shape[0] if is_sorted else rows.order.shape[0]):
         i = step if is_sorted else rows.order[step]
@@ -127,4 +127,4 @@ def cut_sessions(rows, slots, sessions, max_length_ms, max_rows, found, position
             sessions.ended_by[w] = END  # until a later row says that it was the gap, or another rule
         found[i] = w
         position[i] = sessions.rows[w]
-    return n
+    return n - first

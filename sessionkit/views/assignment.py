@@ -79,8 +79,9 @@ def assigned(trace: Trace, windows: WindowKind, earlier_rows: Longs = _NONE_LOAD
     told = [np.empty(count, np.int64) for _ in range(4)]
     before_run = np.zeros(size, np.int64)
     np.add.at(before_run, trace.ended_in[: len(earlier_rows)], np.where(earlier_rows < 0, UNKNOWN, earlier_rows))
+    bounds = columns.start_ms, columns.end_ms
     side_by_side(  # neither reads what the other writes
-        lambda: tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows + before_run, *told),
+        lambda: tell_rows(found, np.column_stack([_numbers(trace, rows), *bounds, rows + before_run]), *told),
         lambda: order_rows(found, rows, times, unordered, position) if left else None,
     )
     none = found < 0

@@ -137,17 +137,17 @@ def order_rows(found, rows, timestamp_ms, unordered, position):  # type: ignore[
 
 
 @compiled_loop
-def tell_rows(found, number, start_ms, end_ms, rows, row_number, row_start_ms, row_end_ms, row_count):  # type: ignore[no-untyped-def]
-    """Fills the columns of records with what is known of their windows; 0 where a record is in none."""
+def tell_rows(found, told, row_number, row_start_ms, row_end_ms, row_count):  # type: ignore[no-untyped-def]
+    """Fills the columns of records with what is told of their windows, a line each; 0 where a record is in none."""
     for i in range(found.shape[0]):
         w = found[i]
         if w < 0:
             row_number[i] = row_start_ms[i] = row_end_ms[i] = row_count[i] = 0
         else:
-            row_number[i] = number[w]
-            row_start_ms[i] = start_ms[w]
-            row_end_ms[i] = end_ms[w]
-            row_count[i] = rows[w]
+            row_number[i] = told[w, 0]
+            row_start_ms[i] = told[w, 1]
+            row_end_ms[i] = told[w, 2]
+            row_count[i] = told[w, 3]
 
 
 @compiled

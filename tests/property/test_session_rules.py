@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from sessionkit.session_rules import cut
 from tests.frames_with_rules import ADDED, drawn, in_plain_python, rules_drawn
 from tests.interpreted import fewer
 
@@ -54,3 +55,16 @@ def test_order_decides_only_among_equal_times() -> None:
             for frame in (own, own.sample(frac=1, random_state=number))
         )
         pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 64])
+def test_any_number_of_threads_finds_the_same(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = drawn(60)
+    for number in range(60):
+        own, rules = rows[rows["frame"] == number], rules_drawn(number)
+        alone = sk.sessionize(own, "key", "at", timezone="UTC", offset="offset", **rules)
+        with monkeypatch.context() as there:
+            there.setattr(cut, "MANY_ROWS", 1)
+            there.setenv("SESSIONKIT_THREADS", str(threads))
+            together = sk.sessionize(own, "key", "at", timezone="UTC", offset="offset", **rules)
+        pd.testing.assert_frame_equal(alone, together)
