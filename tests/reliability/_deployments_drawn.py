@@ -29,7 +29,7 @@ def draw(seed: int, index: int) -> Case:
         "store": store, "caching": rng.choice(caches), "commit_every": rng.choice((None, None, 1, 1, 2, 3, 7)),
     }  # fmt: skip
     walks_segments = store == "rocksdb" and case["caching"] is not False  # in Kafka, all of them from 0 on
-    case["records"] = _records(rng, window, walks_segments=walks_segments)
+    case["records"] = drawn_records(rng, window, walks_segments=walks_segments)
     if emit == "on_close" and rng.random() < 0.35:
         _throttle(rng, case)
     if case["commit_every"] is None and rng.random() < 0.7:
@@ -63,7 +63,7 @@ def _window(rng: Random, kind: str) -> dict[str, Any]:
     return window
 
 
-def _records(rng: Random, window: dict[str, Any], *, walks_segments: bool) -> list[dict[str, Any]]:
+def drawn_records(rng: Random, window: dict[str, Any], *, walks_segments: bool) -> list[dict[str, Any]]:
     unit, grace, smallest = max(1, span_of(window)), window["grace_ms"], smallest_retention(window)
     retention = window.get("retention_ms", smallest)
     segment = max(retention // 2, SMALLEST_SEGMENT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -102,17 +101,3 @@ def test_suppress_by_bytes_in_a_deployment(spark: SparkSession) -> None:
     buffers = [each.suppress_buffer() for each in plain]
     assert_equal(run.suppress_buffer().table(), [each.table() for each in buffers])
     assert run.suppress_buffer().most_records == max(each.most_records for each in buffers)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(8))
-def test_on_random_streams(spark: SparkSession, seed: int) -> None:
-    """Each has up to seven partitions, of which each is a stream of its own."""
-    rng = np.random.default_rng(seed)
-    kind, how, strategy = (str(rng.choice([*each])) for each in (WINDOWS, HOWS, STRATEGIES))
-    if how == "by a clock":
-        strategy = "on_window_close"
-    plan = BASE.windowed_by(WINDOWS[kind]).aggregate(**NAMED).emit(strategy)
-    table = records(int(rng.integers(1, 8)), seed + 100)
-    run = plan.run(shuffled(spark, table), deployment=sk.Deployment(**HOWS[how]))
-    assert_equal(run.changelog(), [each.changelog() for each in local_runs(plan, table, HOWS[how]).values()])
