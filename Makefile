@@ -158,8 +158,8 @@ kafka-demo: $(READY) ## flights through a topic, Spark and back: live sessions (
 	@$(PYTHON) -m examples.kafka.demo
 
 .PHONY: streaming
-streaming: $(READY) ## on Spark: every window kind, emit strategy, number of partitions and size of micro-batches
-	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py tests/spark/test_spark_times.py
+streaming: $(READY) ## on Spark: every window kind, emit strategy, number of partitions and size of micro-batches, view and advice
+	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py tests/spark/test_spark_times.py tests/spark/test_spark_all_views.py tests/spark/test_spark_advice.py
 
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars, DuckDB, pandas and Spark, in pieces that resume: benchmarks/RESULTS.md

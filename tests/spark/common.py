@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,15 @@ IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 GAP_MS, GRACE_MS = 5_000, 8_000
 RECORDS = 1_200
 KEYS = ["ada", "bob", "cy", "é", "", "a.b", "<img src=x onerror=alert(1)>", None]
+
+
+def in_turn(kinds: Iterable[Any], numbers: Sequence[int]) -> list[tuple[Any, int]]:
+    """Each of the kinds with one of the numbers, by turns; with all of them if all combinations are wanted."""
+    return [
+        (kind, number)
+        for place, kind in enumerate(kinds)
+        for number in (numbers if IS_WHOLE else [numbers[place % len(numbers)]])
+    ]
 
 
 def records(partitions: int, seed: int = 3) -> pa.Table:

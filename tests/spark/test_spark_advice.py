@@ -15,7 +15,18 @@ from sessionkit.advice.sweep import Sweep
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt
 from tests.optional import DataFrame, SparkSession
 from tests.shapes import SHAPES, plan_of_shape
-from tests.spark.common import BASE, WINDOWS, in_order, plan_of, read_stream, records, shuffled, write_files
+from tests.spark.common import (
+    BASE,
+    IS_WHOLE,
+    WINDOWS,
+    in_order,
+    in_turn,
+    plan_of,
+    read_stream,
+    records,
+    shuffled,
+    write_files,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -49,8 +60,7 @@ def assert_same_sweep(plan: sk.Plan, here: pa.Table, there: DataFrame, **values:
     return on_spark
 
 
-@pytest.mark.parametrize("kind", [*WINDOWS, "trailing"])
-@pytest.mark.parametrize("partitions", [2, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 7))])
+@pytest.mark.parametrize(("kind", "partitions"), in_turn([*WINDOWS, "trailing"], (2, 7, 1)))
 def test_a_sweep_is_the_local_one(spark: SparkSession, kind: str, partitions: int) -> None:
     windows: Any = {**WINDOWS, "trailing": TRAILING}[kind]
     plan, table = plan_of(windows, "on_window_close"), table_of(partitions)
@@ -80,10 +90,7 @@ def test_a_sweep_is_as_many_jobs_for_one_cell_as_for_many(spark: SparkSession) -
     assert jobs(range(1)) == jobs(range(20))
 
 
-@pytest.mark.parametrize("partitions", [3, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 7))])
-@pytest.mark.parametrize("kind", [
-    "session", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in (*WINDOWS, "trailing") if kind != "session")
-])  # fmt: skip
+@pytest.mark.parametrize(("kind", "partitions"), in_turn([*WINDOWS, "trailing"], (3, 1, 7)))
 def test_a_suggested_grace_is_the_local_one(spark: SparkSession, kind: str, partitions: int) -> None:
     plan, table = BASE.windowed_by({**WINDOWS, "trailing": TRAILING}[kind]).count(), table_of(partitions)
     local, on_spark = (sk.suggest_grace(plan, data, keep=0.97) for data in (table, shuffled(spark, table)))
@@ -102,12 +109,11 @@ def two_paces(partitions: int) -> pa.Table:
     return in_order(table.append_column("offset", pa.array(np.arange(len(table)))), *PLACED)
 
 
-@pytest.mark.parametrize("make", [
-    two_paces,
-    pytest.param(table_of, marks=pytest.mark.thorough),
-    pytest.param(lambda partitions: records(partitions).slice(0, 40), marks=pytest.mark.thorough, id="few"),
-])  # fmt: skip
-@pytest.mark.parametrize("partitions", [2, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 7))])
+def few(partitions: int) -> pa.Table:
+    return records(partitions).slice(0, 40)
+
+
+@pytest.mark.parametrize(("make", "partitions"), in_turn([two_paces, table_of, few], (2, 7, 1)))
 def test_a_suggested_gap_is_the_local_one(
     spark: SparkSession, make: Callable[[int], pa.Table], partitions: int
 ) -> None:
@@ -118,7 +124,8 @@ def test_a_suggested_gap_is_the_local_one(
 
 
 @pytest.mark.parametrize("name", [
-    name if name == "few_records_behind" else pytest.param(name, marks=pytest.mark.thorough) for name in SHAPES
+    name if name == "few_records_behind" else pytest.param(name, marks=pytest.mark.thorough)
+    for name in [*SHAPES][:: 1 if IS_WHOLE else 2]
 ])  # fmt: skip
 def test_why_records_are_late_is_told_as_here(spark: SparkSession, name: str) -> None:
     place = [*SHAPES].index(name)

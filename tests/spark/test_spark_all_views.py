@@ -13,7 +13,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt, UnknownRecord
 from tests.optional import SparkSession
-from tests.spark.common import BASE, WINDOWS, in_order, records, shuffled
+from tests.spark.common import BASE, WINDOWS, in_order, in_turn, records, shuffled
 
 if TYPE_CHECKING:
     from sessionkit.spark.batch_run import SparkRun
@@ -44,8 +44,7 @@ def in_partition(table: pa.Table, plan: sk.Plan) -> list[sk.Run]:
 
 
 @pytest.mark.essential
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize(("kind", "partitions"), in_turn(WINDOWS, (7, 1, 2)))
 def test_what_is_counted_over_all_keys_is_the_local_answer(spark: SparkSession, kind: str, partitions: int) -> None:
     plan = PLAN.windowed_by(WINDOWS[kind])
     run, local, table = both(spark, plan, partitions)
@@ -69,8 +68,7 @@ def test_what_is_counted_over_all_keys_is_the_local_answer(spark: SparkSession, 
         assert held.figure().to_json() == each[0].figure().to_json()
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-@pytest.mark.parametrize("kind", ["session", "hopping"])
+@pytest.mark.parametrize(("kind", "partitions"), in_turn(["session", "hopping"], (2, 7, 1)))
 def test_who_moved_the_clock_and_where_partitions_stand(spark: SparkSession, kind: str, partitions: int) -> None:
     plan = PLAN.windowed_by(WINDOWS[kind])
     run, local, _ = both(spark, plan, partitions)
@@ -114,8 +112,7 @@ def test_tumbling_windows_of_rows(spark: SparkSession) -> None:
 
 
 @pytest.mark.essential
-@pytest.mark.parametrize("kind", ["session", "tumbling", "sliding"])
-@pytest.mark.parametrize("partitions", [1, 7])
+@pytest.mark.parametrize(("kind", "partitions"), in_turn(["session", "tumbling", "sliding"], (7, 1)))
 def test_two_runs_beside_each_other(spark: SparkSession, kind: str, partitions: int) -> None:
     plan = PLAN.windowed_by(WINDOWS[kind])
     other = plan.with_windows(grace="20s").aggregate(count=sk.count(), most=sk.max("amount"))
