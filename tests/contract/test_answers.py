@@ -150,6 +150,7 @@ def answered(call: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.thorough
+@pytest.mark.compiled
 @pytest.mark.parametrize("calls_of", [calls_of_run, calls_of_plan, calls_of_module])
 def test_each_call_is_answered(
     windows: WindowKind, calls_of: Callable[[sk.Plan, pa.Table, Path], Calls], tmp_path: Path
@@ -164,6 +165,7 @@ def test_each_call_is_answered(
 
 
 @pytest.mark.thorough
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_is_known(name: str, tmp_path: Path) -> None:
     calls: Calls = {}

@@ -96,6 +96,7 @@ def test_what_plainly_fits_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(hopping(100).run(records(50, 1)).table()) == 149
 
 
+@pytest.mark.compiled
 def test_windows_that_records_share_are_counted_once(free: Limit) -> None:
     free(64 * 2**20)
     run = hopping(10**5).run(records(50, 1))  # 5,000,000 if each had its own
