@@ -89,7 +89,7 @@ class Plan:
         zone = getattr(windows, "timezone", None)  # of calendar windows
         return dataclasses.replace(self, windows=windows, source=dataclasses.replace(self.source, shown_in=zone))
 
-    @called_as('plan.with_windows(grace="1h")')
+    @called_as('plan.with_windows(grace="1h"); plan.windowed_by(…) takes other windows')
     def with_windows(self, /, **changed: Duration | int) -> Plan:
         """The plan with some parameters of its windows changed; `grace="1h"` or `grace_ms=3_600_000`, as in the class.
 
@@ -544,7 +544,7 @@ class Plan:
     @property
     def _complete_windows(self) -> WindowKind:
         if self.windows is None:
-            want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))'
+            want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s")); sums of all time are a group by'
             raise InvalidArgument(problem("the plan has no windows", repr(self), want))
         return self.windows
 

@@ -769,6 +769,7 @@ class Run(Generic[Frame]):
         late = [*(self._late_remarks or unit_remarks(self._windows, batch)), *self._arrival_remarks]
         said = [
             *batch.remarks,
+            *self.plan.source.renamed,
             *floats,
             *late,
             *idle_remarks(batch),

@@ -145,6 +145,7 @@ def sessionize(
     These rules, which Kafka does not have, cut the sessions of the gap, without a grace, as rows follow by time, and of
     equal time by `offset` or as they stand. They add `session_ended_by`: "gap", "length", "rows", "value:" and the
     column, "start", "end", "midnight" (or the time of day); null for the last session of a key, if no row ended it.
+    That is "end" wherever the last row is of `ends_when`, else the first of these that applies to the next row.
 
     Raises:
         InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `plan.run`, or a column has such a name, a row

@@ -78,12 +78,12 @@ def _sessions(rows: list[dict[str, Any]], names: list[Any], rules: dict[str, Any
         cause = _cause(sessions[-1]["rows"], row, reach, rules) if sessions else "gap"
         if cause is not None:
             if sessions:
-                sessions[-1]["ended_by"] = cause
+                sessions[-1]["ended_by"] = sessions[-1]["ended_by"] or cause
             sessions.append({"rows": [], "ended_by": None})
         sessions[-1]["rows"].append((name, row))
         reach = own_reach if cause == "gap" else max(reach, own_reach)
-    if sessions and "ends_when" in rules and sessions[-1]["rows"][-1][1]["event"] == "logout":
-        sessions[-1]["ended_by"] = "end"
+        if "ends_when" in rules and row["event"] == "logout":
+            sessions[-1]["ended_by"] = "end"
     return sessions
 
 

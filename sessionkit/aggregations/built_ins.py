@@ -54,7 +54,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 
 @built_in
-@called_as("sk.count(), which counts all records of a window")
+@called_as("sk.count(), which counts all records of a window, as sk.sum counts the true ones of a column of truths")
 def count() -> Aggregation:
     """How many records the window holds, null values included (as Kafka's `count()`).
 

@@ -10,13 +10,14 @@ from sessionkit.errors import UnknownName, problem
 
 # The name that exists, and what is tried instead: by pandas, Polars, Spark, Flink and Kafka Streams.
 OF_A_RUN = {
-    "table": "to_pandas toPandas to_frame df dataframe result results windows sessions collect head to_csv to_parquet",
+    "table": "to_pandas toPandas to_frame df dataframe result results windows sessions collect head to_csv to_parquet "
+    "groupby shape columns sort_values count iloc loc write_parquet",
     "plane": "plot show draw figure chart timeline",
     "dropped": "late late_records drops dropped_records",
     "metrics": "stats statistics counts counters",
     "summary": "describe info",
     "changelog": "updates events emitted to_stream toStream",
-    "write_html": "to_html save page",
+    "write_html": "to_html html save page",
     "explain": "why",
     "steps": "journey journeys path paths funnel sequence labels",
 }
@@ -37,20 +38,21 @@ OF_A_RESULT = {
     "code": "save write text to_file write_java",
 }
 OF_THE_PACKAGE = {
-    "TimeWindows": "TumblingWindows HoppingWindows Tumble Hop TimeWindow tumbling hopping",
+    "TimeWindows": "TumblingWindows HoppingWindows Tumble Hop TimeWindow tumbling hopping tumbling_windows",
     "SessionWindows": "Session Sessions SessionWindow session_window",
     "SlidingWindows": "Sliding SlidingWindow sliding",
     "sessionize": "sessionise session sessions sessionized",
     "group_by_key": "groupby group_by groupByKey GroupBy KStream StreamsBuilder",
     "mean": "avg average",
+    "count": "size",
     "count_distinct": "nunique n_unique countDistinct distinct approx_count_distinct",
     "top": "mode value_counts topk most_common most_frequent approx_top_k",
-    "quantile": "percentile approx_quantile",
+    "quantile": "percentile approx_quantile p95 p99",
     "std": "stddev stdev stddev_samp",
-    "latest": "max_by latest_by_offset arg_max",
-    "earliest": "min_by earliest_by_offset arg_min",
+    "latest": "max_by latest_by_offset arg_max argmax",
+    "earliest": "min_by earliest_by_offset arg_min argmin",
     "aggregation": "agg var variance",
-    "collect": "collect_list collect_set unique nlargest",
+    "collect": "collect_list collect_set unique nlargest list set",
     "open_store": "Stores MemoryStore RocksDBStore store",
     "load_sample": "load_data sample example",
     "sweep": "grid grid_search",
@@ -70,6 +72,7 @@ PARAMETERS = {
 }
 OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
 RULES_OF_SESSIONS = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
+_WHERE = 'sk.sum("won") of a column of truths: df["won"] = df["result"] == "won"'
 NEEDLESS = {  # why there is no such one
     **{("plan.run", name): f'{name}= belongs to sk.group_by_key("user", timestamp="at", …)' for name in OF_RECORDS},
     **dict.fromkeys(
@@ -88,11 +91,13 @@ NEEDLESS = {  # why there is no such one
     ("sk.TimeWindows", "timezone"): 'sk.CalendarWindows("day", timezone="Europe/Berlin", …) has days of a zone',
     ("sk.CalendarWindows", "offset"): 'sk.TimeWindows(size="1d", offset="6h", …) has days that begin at 6:00 UTC',
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
+    ("sk.suggest_grace", "arrival"): 'rows stand in the order in which they arrived: df.sort_values("received")',
+    ("sk.count", "where"): _WHERE,
+    ("sk.count", "column"): _WHERE,
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
 }
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
-_WHERE = 'sk.sum("won") of a column of ones and zeros: df["won"] = (df["result"] == "won").astype(int)'
 _ANEW = 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'
 _DAYS = 'sk.CalendarWindows("day", timezone="Europe/Berlin", grace="1h") has days, weeks, months, quarters and years'
 _AGGREGATIONS = "collect count_distinct earliest first last latest max mean median min std sum top"
@@ -109,7 +114,12 @@ WITHOUT_COUNTERPART = {
     "ofInactivityGapWithNoGrace": _SESSIONS.replace("5m", "0s"),
     "ofSizeAndGrace": _TIMES,
     "ofSizeWithNoGrace": _TIMES.replace("5m", "0s"),
-    "advanceBy": 'sk.TimeWindows(size="1h", advance="5m", grace="5m")',
+    **dict.fromkeys(("plot", "explain"), "a run has pictures and explanations: run.plane(), run.explain(offset=17)"),
+    "of": f"{_TIMES}, {_SESSIONS}",
+    "with_": _SESSIONS,
+    "groupByKey": 'sk.group_by_key("user", timestamp="at") begins a plan',
+    "filter": "leave rows out before: plan.run(df[df.amount > 0])",
+    **dict.fromkeys(("advance_by", "advanceBy"), 'sk.TimeWindows(size="1h", advance="5m", grace="5m")'),
     "ofTimeDifferenceAndGrace": _SLIDING,
     "ofTimeDifferenceWithNoGrace": _SLIDING.replace('grace="5m"', 'grace="0s"'),
     "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
@@ -133,13 +143,13 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
         return AttributeError(f"{shown} has no attribute {name!r}")
     offered = [each for each in dir(owner) if not each.startswith("_")]
     guessed = GUESSED.get(shown, OF_A_RESULT)
-    near = [each for each, others in guessed.items() if name in others.split() and each in offered]
-    near += difflib.get_close_matches(name, offered, 1)
+    meant = [each for each, others in guessed.items() if name in others.split() and each in offered]
+    near = meant or difflib.get_close_matches(name, offered, 1)
     if shown == "plan" and name in _AGGREGATIONS.split():
         want = f'plan.aggregate({name}=sk.{name}("amount"))'
     elif elsewhere is not None and name in dir(elsewhere[0]):
         want = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
-    elif name in WITHOUT_COUNTERPART:
+    elif name in WITHOUT_COUNTERPART and not meant:
         want = WITHOUT_COUNTERPART[name]
     elif near:
         kind = owner if hasattr(owner, "__path__") else type(owner)

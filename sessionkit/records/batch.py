@@ -28,7 +28,7 @@ from sessionkit.records.keys import key_ranks, keys_in
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import ahead_of_arrival, offsets_in, partitions_in, placed_by_key, take_partition_times
-from sessionkit.records.row_names import lacking_remarks, rows_moved
+from sessionkit.records.row_names import arrival_remarks, lacking_remarks, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_arrivals, to_milliseconds
@@ -268,6 +268,7 @@ def batch_of(
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
+        remarks += arrival_remarks(arrival_ms, partition, source)
         ahead = ahead_of_arrival(timestamp_ms, bad_time, arrival_ms, source.max_ahead_ms)
         if bad_time is not None and source.on_bad_time == "partition_time":
             timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition, ahead)

@@ -79,7 +79,8 @@ def not_after(partition: int, offset: int, before: int, *, row: int | None = Non
 
 def _integers(column: pa.ChunkedArray, name: str, what: str) -> Longs:
     if not pa.types.is_integer(column.type):
-        number = f", or number what it names: pandas.factorize(df[{name!r}])[0]" if what == "partition" else ""
+        number = f", or number what it names: pandas.factorize(df[{name!r}])[0]"
+        number = number if what == "partition" else f", or sort the rows by it: df.sort_values({name!r})"
         raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it" + number))
     if column.null_count:
         got, want = counted_rows(np.asarray(column.is_null())), "a partition and an offset for every record"

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Rows
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.source import Source
@@ -72,3 +72,13 @@ def lacking_remarks(
         for code, (what, names) in causes.items()
         if counts.get(code)
     ]
+
+
+def arrival_remarks(arrival_ms: Longs | None, partition: Codes, source: Source) -> list[str]:
+    """A sentence if more than one row of a hundred arrived before the row ahead of it in its partition."""
+    if arrival_ms is None or source.offset is not None:
+        return []
+    order, name = np.argsort(partition, kind="stable"), repr(source.arrival)
+    back = (np.diff(arrival_ms[order]) < 0) & (np.diff(partition[order]) == 0)
+    said = f"The rows do not stand in the order of {name}: df.sort_values({name}) puts them as they arrived."
+    return [said] if 100 * np.count_nonzero(back) > len(order) else []

@@ -27,6 +27,7 @@ FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in fron
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
 _WAYS_AHEAD = 'ahead="drop" leaves it out; ahead="keep", not built yet, counts it and leaves stream time where it is'
+_AS_ARRIVED = "rows stand in the order in which they arrived, as df.sort_values({!r}) puts them"
 _TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator", "label")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 
@@ -108,6 +109,13 @@ class Source:
         raise InvalidArgument(problem("format must name a whole day", got, want))
 
     @property
+    def renamed(self) -> list[str]:
+        """A sentence on each key column whose name is that of something else in results."""
+        shown = self.keys if self.sep is None or len(self.keys) == 1 else ()
+        said = "Column {0!r} of the data is {1!r} in results, which have another column {0!r}."
+        return [said.format(name, shown_key(name)) for name in shown if name != shown_key(name)]
+
+    @property
     def text_types(self) -> dict[str, str]:
         """The types of columns of text files."""
         return text_types(self.timestamp, self.format, dict(self.types))
@@ -135,7 +143,7 @@ class Source:
         uses = {"idle_after": self.idle_after, "max_ahead": self.max_ahead}
         asked = [f"{name}={value!r}" for name, value in uses.items() if value is not None]
         if self.arrival is not None and not asked:
-            want = 'idle_after="10m" or max_ahead="5m" as well, or leave arrival= out'
+            want = f'idle_after="10m" or max_ahead="5m" as well; {_AS_ARRIVED.format(self.arrival)}'
             what = "arrival= is read for idle_after= and max_ahead= alone"
             raise InvalidArgument(problem(what, repr(self.arrival), want))
         if self.arrival is None and asked:
@@ -202,7 +210,7 @@ class Source:
             want = "such as partitions=4"
             raise InvalidArgument(problem("partitions must be an integer", repr(self.partitions), want))
         if not isinstance(self.sort, bool) and self.sort != "timestamp":
-            want = 'True, which sorts by offset=, or "timestamp", which sorts by event time'
+            want = f'True, which sorts by offset=, or "timestamp"; {_AS_ARRIVED.format(self.sort)}'
             raise InvalidArgument(problem("sort must be a known choice", shorten(repr(self.sort)), want))
         for name, kind in self.types:
             if not is_type(kind):

@@ -101,7 +101,7 @@ def cut_sessions(rows, slots, sessions, first, max_length_ms, max_rows, found, p
         if w >= 0:
             cause = _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows)
         if cause != GOES_ON:
-            if w >= 0:
+            if w >= 0 and not slots.has_ended[s]:  # an event that ends a session has ended it before a pause does
                 sessions.ended_by[w] = cause
             w = np.int64(n)
             n += 1
@@ -124,7 +124,7 @@ def cut_sessions(rows, slots, sessions, first, max_length_ms, max_rows, found, p
                 slots.known[v, s] = rows.values[v, i]
         slots.has_ended[s] = rows.ends.shape[0] > 0 and rows.ends[i]
         if slots.has_ended[s]:
-            sessions.ended_by[w] = END  # until a later row says that it was the gap, or another rule
+            sessions.ended_by[w] = END
         found[i] = w
         position[i] = sessions.rows[w]
     return n - first

@@ -65,7 +65,15 @@ class SessionRules:
 
     def reasons(self) -> list[str]:
         """What `session_ended_by` can be, as the loop numbers them: those of `new_when` stand at the end."""
-        return ["gap", "length", "rows", "start", "end", self.new_at, *(f"value:{name}" for name in self.new_when)]
+        return [
+            "gap",
+            "length",
+            "rows",
+            "start",
+            "end",
+            self.new_at or "midnight",
+            *(f"value:{name}" for name in self.new_when),
+        ]
 
 
 def rules_of(

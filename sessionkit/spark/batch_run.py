@@ -520,7 +520,7 @@ class SparkRun(SparkReading):
         if not said and len(rests) == 1 and min(rests) >= 0:
             said = days_apart(windows, self._total("usable"))
         newest_ms = max((row["newest_ms"] for row in rows), default=-1)
-        return [*read, *floats, *said, *day_remarks(windows, newest_ms, self.timezone)]
+        return [*read, *self.plan.source.renamed, *floats, *said, *day_remarks(windows, newest_ms, self.timezone)]
 
     @called_as('run.write_html("clicks.html")', hands_on_to=Run.write_html)
     def write_html(self, path: str | Path, *, keys: Iterable[Any] | None = None, **options: Any) -> Path:

@@ -119,7 +119,7 @@ class TuneBoard(Board):
         """
         self.plan.with_windows(**changed)
         for name, value_ms in lengths_ms(changed).items():
-            self.sliders[name].choose(value_ms)
+            self.sliders[LENGTHS.get(name, name)].choose(value_ms)
         with self.hold_sync():
             self._try()
             self.show_controls()

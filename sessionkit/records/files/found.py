@@ -82,6 +82,8 @@ def _no_such_file(path: str) -> InvalidArgument:
     folder, name = os.path.split(path)
     beside = attempted(os.listdir, folder or ".", but=(OSError, ValueError)) or []  # ValueError: a NUL in the name
     near = difflib.get_close_matches(name, sorted({*beside} - {name}), n=1)
+    if path in ("-", "/dev/stdin"):
+        return InvalidArgument(problem("what is piped in is not read", path, "a file: sessionkit info rows.csv"))
     want = f"perhaps {literal(near[0])}?" if near else f"the path of a file, a folder or a glob of {TAKEN}"
     return InvalidArgument(problem("there is no such file", shorten(path, 200), want))
 

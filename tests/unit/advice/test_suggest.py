@@ -345,3 +345,14 @@ def test_times_in_whole_hours_have_the_valley_that_they_have_in_minutes() -> Non
     finer = sk.suggest_gap(PLAN, frame.assign(at=START + frame["hour"] * HOUR + rng.integers(0, HOUR // 2, len(frame))))
     assert plain.gap_ms in (7 * HOUR, 8 * HOUR) and plain.depth > 50
     assert 7 * HOUR < (finer.gap_ms or 0) < 9 * HOUR
+
+
+def test_the_picture_of_a_grace_says_one_that_is_enough() -> None:
+    """Its title rounded down, to a grace with which more records were dropped than were asked for."""
+    at = [0, 4_300_000, *range(4_300_001, 4_300_021), 88_989]
+    records = pd.DataFrame({"key": "a", "at": np.array(at) + 1_767_225_600_000})
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size="1ms", grace=0))
+    found = sk.suggest_grace(plan, records, keep=1)
+    title, marker = found.figure().layout.title.text, found.figure().layout.annotations[0].text
+    assert found.grace_ms > 70 * 60_000 and "A grace of 1 h 11 min keeps 100%" in title
+    assert marker == "<b>grace 1 h 11 min</b>"

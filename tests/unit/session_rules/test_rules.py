@@ -57,11 +57,11 @@ def test_a_day_of_the_zone_starts_a_session() -> None:
 
 
 def test_the_first_rule_that_applies_is_told() -> None:
-    rows = frame([0, 11, 50], event=["logout", "login", "login"], campaign=["a", "b", "c"])
+    rows = frame([0, 11, 50], event=["view", "login", "logout"], campaign=["a", "b", "c"])
     rules = {"starts_when": ("event", "login"), "ends_when": ("event", "logout"), "new_at": "midnight"}
-    assert cut(rows, **rules)[1] == ["start", "gap", None]
-    assert cut(rows, **rules, new_when="campaign")[1] == ["value:campaign", "gap", None]
-    assert cut(rows, **rules, new_when="campaign", max_rows=1, max_length="5m")[1] == ["length", "gap", None]
+    assert cut(rows, **rules)[1] == ["start", "gap", "end"]
+    assert cut(rows, **rules, new_when="campaign")[1] == ["value:campaign", "gap", "end"]
+    assert cut(rows, **rules, new_when="campaign", max_rows=1, max_length="5m")[1] == ["length", "gap", "end"]
 
 
 def test_the_pause_counts_from_the_latest_end() -> None:
@@ -202,3 +202,10 @@ def test_the_gap_has_a_short_name() -> None:
         inactivity_gap="6m", retention="1d"
     )
     assert sk.kinds(rows, "user", "at", gap="6m").words() == sk.kinds(rows, "user", "at", inactivity_gap="6m").words()
+
+
+def test_an_event_that_ends_a_session_is_what_ended_it_whatever_comes_next() -> None:
+    """A pause and a login that follow said "gap" and "start" of nearly every logout."""
+    rows = frame([0, 5, 6, 180, 181], event=["login", "view", "logout", "login", "logout"])
+    for rules in ({}, {"starts_when": ("event", "login")}, {"new_at": "midnight", "max_rows": 3}):
+        assert cut(rows, ends_when=("event", "logout"), **rules)[1] == ["end"] * 5

@@ -575,3 +575,9 @@ class TestTraits:
         plan = group_in_ms("user", "shop", sep="@").windowed_by(SESSIONS).count()
         board = sk.tune(plan, rows)
         assert json.loads(json.dumps(board.get_state(["key"])))["key"] == str(board.key)
+
+
+def test_a_slider_is_moved_by_the_short_name_of_the_gap_too(data: Any) -> None:
+    board = board_of(data)
+    board.set(gap="7m")
+    assert board.plan.windows.inactivity_gap_ms == 420_000 == board.gap

@@ -202,3 +202,8 @@ def test_without_fsspec_a_url_says_what_to_install(monkeypatch: pytest.MonkeyPat
         InvalidArgument, match=r"a package that is not installed; got s3://b/a\.csv; pip install s3fs, or"
     ):
         read_file("s3://b/a.csv")
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_what_is_piped_in_is_not_read_and_says_so(path: str) -> None:
+    refused(path, "what is piped in is not read; got")
