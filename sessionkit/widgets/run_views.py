@@ -13,7 +13,7 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.errors import UnknownRecord
 from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
-from sessionkit.views.drawing.palettes import Figure, palette
+from sessionkit.views.drawing.palettes import palette
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.lanes.marks import lanes_title, nothing_dropped
 from sessionkit.views.plane.marks import plane_title, remarks
@@ -156,8 +156,8 @@ class LanesView:
         figure = draw_lanes(scene)
         if keys:
             low, high = scene.axis.at(board.extent)
-            figure.update_xaxes(minallowed=low, maxallowed=high)
-            _mark_lane(figure, scene, chosen)
+            figure._layout["xaxis"] |= {"minallowed": low, "maxallowed": high}
+            _mark_lane(figure._layout, scene, chosen)
         self.scene = scene
         label = f"The lanes of {plural(len(keys), 'key')}: {run.summary()}"
         show, left_out, notes = scene.axis.show, len(run.trace.keys) - len(keys), []
@@ -245,21 +245,20 @@ def explained(run: Run, chosen: Chosen) -> str:
     return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 
 
-def _mark_lane(figure: Figure, scene: Lanes, chosen: Chosen) -> None:
-    """A band behind the lanes of the key that is chosen, and an arrow before its name."""
-    names = list(figure.layout.yaxis.ticktext)
+def _mark_lane(layout: dict[str, Any], scene: Lanes, chosen: Chosen) -> None:
+    """A band behind the lanes of the key that is chosen, and an arrow before its name; plotly's own ways take long."""
+    names, shapes = layout["yaxis"]["ticktext"], layout.setdefault("shapes", [])
     for number, lane in enumerate(scene.board.lanes):
         if scene.trace.keys[lane.key].as_py() != chosen.key:
             continue
         y = len(names) - 1 - number
         names[number] = f"<b>▸</b>{names[number]}"
+        place = {"y0": y - 0.5, "y1": y + 0.5}
         band = {"fillcolor": scene.colours.body, "line": {"width": 0}, "layer": "below"}
-        figure.add_shape(type="rect", xref="paper", x0=0, x1=1, y0=y - 0.5, y1=y + 0.5, **band)
+        shapes.append({"type": "rect", "xref": "paper", "x0": 0, "x1": 1, **place, **band})
         if chosen.window_start_ms is not None:
-            at = scene.axis.at([chosen.window_start_ms])[0]
-            line = {"color": scene.colours.ink, "width": 2}
-            figure.add_shape(type="line", x0=at, x1=at, y0=y - 0.5, y1=y + 0.5, line=line)
-    figure.layout.yaxis.ticktext = names
+            at, line = scene.axis.at([chosen.window_start_ms])[0], {"color": scene.colours.ink, "width": 2}
+            shapes.append({"type": "line", "x0": at, "x1": at, **place, "line": line})
 
 
 def _time_at(scene: Plane | Lanes, place: Place) -> int | None:

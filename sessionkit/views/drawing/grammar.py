@@ -125,9 +125,9 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> Figure:
     """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
     import plotly.graph_objects as go
 
-    bare = [{"type": each["type"]} for each in drawn]
-    figure = go.Figure({"data": bare, "layout": layout}, _validate=False)
-    for kept, each in zip(figure._data, drawn, strict=True):
+    bare: Drawn = {name: {} for name in layout if name[-1].isdigit()}  # of further axes plotly has to know
+    figure = go.Figure([{"type": each["type"]} for each in drawn], {"template": {}, **bare}, _validate=False)
+    for kept, each in zip([figure._layout, *figure._data], [layout, *drawn], strict=True):
         # plotly would copy every point; what it may change in place is what has to be a copy
         kept.update({name: its if isinstance(its, list | np.ndarray) else deepcopy(its) for name, its in each.items()})
     for part in (figure, figure.layout, *figure.data):

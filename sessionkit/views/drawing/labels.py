@@ -146,8 +146,8 @@ class _Room:
         boxes = self._boxes(label, offsets)
         most = (self._frame.plot_width - 2, self._frame.plot_height - 2)
         left = np.flatnonzero((boxes[:, :2] >= (2, 0)).all(axis=1) & (boxes[:, 2:] <= most).all(axis=1))
-        for others in (self._taken, self.marks, self.strokes):
-            left = left[~_overlap(boxes[left], _near(others, boxes[left])).any(axis=1)]
+        never = np.concatenate([self._taken, self.marks, self.strokes])
+        left = left[~_overlap(boxes[left], _near(never, boxes[left])).any(axis=1)]
         if self._leaders:
             left = left[~_hits(np.array(self._leaders), boxes[left]).any(axis=0)]
         if leader:
