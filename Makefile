@@ -194,10 +194,13 @@ docs: $(READY) ## write docs/functions.md, and what the code in README and docs 
 gallery: $(READY) ## draw the pictures of docs/gallery.md anew, with the code of that page
 	$(PYTHON) -m tests.docs.gallery
 
+# The lock has one set of them; `make versions` runs the tests with others.
+LOCKED := 'pandas==2.3.*' 'pyspark==4.2.*'
+
 .PHONY: lock
 lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)
 	$(PYTHON) -m uv pip compile pyproject.toml --all-extras --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade --constraint <(printf '%s\n' $(LOCKED)) \
 	  --custom-compile-command "make lock" --output-file requirements.lock
 
 .PHONY: clean
