@@ -127,6 +127,11 @@ differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK 
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)
 	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
 
+.PHONY: versions
+versions: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+versions: $(READY) ## what differs, with other versions of Python, pandas, PySpark and Kafka Streams: ONLY=3.12
+	$(PYTHON) -m tests.versions $(if $(ONLY),--only $(ONLY))
+
 .PHONY: random
 random: $(READY) ## all random cases of the tests, of which `make test-all` draws an eighth
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py
