@@ -127,6 +127,11 @@ differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK 
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)
 	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
 
+.PHONY: versions
+versions: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+versions: $(READY) ## what differs, with other versions of Python, pandas, PySpark and Kafka Streams: ONLY=3.12
+	$(PYTHON) -m tests.versions $(if $(ONLY),--only $(ONLY))
+
 .PHONY: random
 random: $(READY) ## all random cases of the tests, of which `make test-all` draws an eighth
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py
@@ -194,10 +199,13 @@ docs: $(READY) ## write docs/functions.md, and what the code in README and docs 
 gallery: $(READY) ## draw the pictures of docs/gallery.md anew, with the code of that page
 	$(PYTHON) -m tests.docs.gallery
 
+# The lock has one set of them; `make versions` runs the tests with others.
+LOCKED := 'pandas==2.3.*' 'pyspark==4.2.*'
+
 .PHONY: lock
 lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)
 	$(PYTHON) -m uv pip compile pyproject.toml --all-extras --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade --constraint <(printf '%s\n' $(LOCKED)) \
 	  --custom-compile-command "make lock" --output-file requirements.lock
 
 .PHONY: clean

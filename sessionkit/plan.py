@@ -202,7 +202,7 @@ class Plan:
                 they have among all others. Of more than 2 million records in Parquet files or a Dataset they are picked
                 in steps, so that the file need not fit into memory. Not with a store, suppress or a deployment; on
                 Spark: `run.of`.
-            deployment: does what Kafka Streams 4.3.1 does when it is so configured, also where its store forgets;
+            deployment: does what Kafka Streams 4.4.0 does when it is so configured, also where its store forgets;
                 without one nothing is lost. Its retention counts; a store must be of its kind, and have the same one.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:

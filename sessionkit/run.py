@@ -329,7 +329,7 @@ class Run(Generic[Frame]):
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
-        that aggregates counts of final results, by Kafka 4.3.1's names (`window-aggregate-final-emit-…`) and by
+        that aggregates counts of final results, by Kafka 4.4.0's names (`window-aggregate-final-emit-…`) and by
         KIP-825's (`emit-final-…`), how late records are, and what suppress sent and held at most (bytes are known
         with a deployment; its store stands in the column of the node). Rates are events a second over the last minute
         of the clock (Kafka's samples shift a little), latencies in ms, and both are null without a clock, which is a

@@ -174,7 +174,7 @@ def names() -> dict[str, Any]:
         "plan": sk.group_by_key("user", timestamp="at")
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
         .count(),
-        "monday": monday, "tuesday": monday.assign(at=times + pd.Timedelta("1d")), "store": store,
+        "monday": monday, "tuesday": monday.assign(at=times + pd.Timedelta(days=1)), "store": store,
         "flights": sk.load_sample("flights"),
         "waves": flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count(),
     }  # fmt: skip

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from examples.kafka.jars import Missing, broker_jars
-from tests.differential.oracle import OLDER_VERSION, OracleUnavailable, build
+from tests.differential.oracle import OLDER_VERSIONS, OracleUnavailable, build
 from tests.kinds import EACH_KIND, load_loops
 from tests.spark import class_archive
 
@@ -16,7 +16,7 @@ from tests.spark import class_archive
 def main() -> None:
     get("Kafka's jars", broker_jars)
     get("the program that asks Kafka Streams", build)
-    get("the same for an older one", lambda: build(OLDER_VERSION))
+    get("the same for an older one", lambda: build(OLDER_VERSIONS[-1]))
     get("an archive of Spark's classes", class_archive.build)
     # several processes that meet a loop for the first time would each compile it
     with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -184,7 +184,7 @@ def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
     if pa.types.is_time(values.type):
         line = f"df[{name!r}] = pandas.to_timedelta(df[{name!r}].astype(str)).dt.total_seconds()"
         way = f"{wants}: {line} makes seconds of it"
-    got = f"{values.type}, {shorten(repr(text))}" if text else values.type
+    got = f"string, {shorten(repr(text))}" if text else values.type
     return got, way if way and "numbers" in wants else wants
 
 

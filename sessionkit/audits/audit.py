@@ -320,7 +320,7 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
             have no order.
         NotBuilt: a restart of another kind than "disk", or windows that Kafka has not, such as calendar windows.
     Source:
-        KIP-825, KIP-328, KIP-63; StreamsConfig; the store rules of Kafka Streams 4.3.1.
+        KIP-825, KIP-328, KIP-63; StreamsConfig; the store rules of Kafka Streams 4.4.0.
     Example:
         >>> sk.audit(plan.emit("on_window_close"), monday).words()[0]
         "RocksDB store, retention 40 s (both Kafka's defaults): no window becomes final on these records."

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 class Deployment:
     """How a Kafka Streams application is configured, as an immutable value; what is not given has Kafka's default.
 
-    `plan.run(data, deployment=…)` does what Kafka Streams 4.3.1 would, and `sk.audit(plan, data, …)` compares that with
+    `plan.run(data, deployment=…)` does what Kafka Streams 4.4.0 would, and `sk.audit(plan, data, …)` compares that with
     what should have come out. `repr(deployment)` is the code that makes it.
 
     Args:

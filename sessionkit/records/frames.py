@@ -27,6 +27,7 @@ else:
 
 FrameKind = Literal["pandas", "polars", "arrow"]
 FRAME_KINDS = ("pandas", "polars", "arrow")
+_TEXT = ("string", "large_string", "string_view")
 # What gives pandas frames: those, and all that is no frame.
 PandasData: TypeAlias = (
     "pd.DataFrame | str | os.PathLike[str] | list[Any] | tuple[Any, ...] | Mapping[str, Any] | IO[bytes]"
@@ -108,9 +109,17 @@ def _to_polars(table: pa.Table) -> Any:
 
 
 def _to_pandas(table: pa.Table) -> Any:
-    """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters."""
+    """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters.
+
+    Text is Python's, and None where it is missing, as in pandas 2: pandas 3 would have NaN there.
+    """
     import pandas as pd
 
+    texts = {}
+    if pd.Series([""]).dtype != object:  # pandas 3
+        texts = {each.name: table[each.name] for each in table.schema if str(each.type) in _TEXT}
+    for name, column in texts.items():
+        table = table.set_column(table.column_names.index(name), name, pa.nulls(len(column)))
     try:
         frame = table.to_pandas()
     except pa.ArrowNotImplementedError:  # of one column, such as lists of bytes of one length
@@ -120,6 +129,8 @@ def _to_pandas(table: pa.Table) -> Any:
                 frame[name] = column.to_pandas()
             except pa.ArrowNotImplementedError:
                 frame[name] = python_objects(column.to_pylist())
+    for name, column in texts.items():
+        frame[name] = pd.Series(column.to_numpy(), frame.index, object)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
             nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}

@@ -12,6 +12,7 @@ from sessionkit.records.keys import key_bytes
 from sessionkit.records.loops import first_not_rising, partition_codes
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import Source
+from sessionkit.records.time_text import is_text_type
 
 _M, _R, _SEED, _MASK = 0x5BD1E995, 24, 0x9747B28C, 0xFFFFFFFF
 
@@ -81,7 +82,8 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> Longs:
     if not pa.types.is_integer(column.type):
         number = f", or number what it names: pandas.factorize(df[{name!r}])[0]"
         number = number if what == "partition" else f", or sort the rows by it: df.sort_values({name!r})"
-        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it" + number))
+        got = "string" if is_text_type(column.type) else column.type
+        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", got, "cast it" + number))
     if column.null_count:
         got, want = counted_rows(np.asarray(column.is_null())), "a partition and an offset for every record"
         raise InvalidData(problem(f"{what} column {name!r} has missing values", got, want))

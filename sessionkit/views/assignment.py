@@ -15,6 +15,7 @@ from sessionkit.base.text import one_of, plural
 from sessionkit.engine.outcome import UNKNOWN
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import arrival_order
+from sessionkit.records.frames import to_frame
 from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.inputs.plain_columns import plain_table
 from sessionkit.records.keys import ranks_of
@@ -130,8 +131,10 @@ def beside(opened: Opened, added: pa.Table, way: str = "") -> Any:
 
         data = data.copy()
         for name, column in zip(added.column_names, added.columns, strict=True):
-            kinds = {pa.int64(): pd.Int64Dtype()} if column.null_count else {}  # integers stay so beside missing ones
-            data[name] = column.to_pandas(types_mapper=kinds.get).array
+            if pa.types.is_int64(column.type) and column.null_count:  # integers stay so beside missing ones
+                data[name] = column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).array
+            else:
+                data[name] = to_frame(added.select([name]), "pandas")[name].set_axis(data.index)
         return data
     if opened.frame == "polars":
         import polars

@@ -44,9 +44,11 @@ def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times
     objects = {name: c for name, c in shown.items() if isinstance(c, np.ndarray) and c.dtype == object}
     table = arrow_table({name: c if name not in objects else pa.nulls(len(c)) for name, c in shown.items()})
     if frame == "pandas":  # Python objects stay objects
+        import pandas as pd
+
         result = to_frame(table, frame)
         for name, column in objects.items():
-            result[name] = column
+            result[name] = pd.Series(column, result.index, object)
         return result
     for name, column in objects.items():
         what = f"the results of {name!r} do not fit into one Arrow column"

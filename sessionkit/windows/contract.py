@@ -85,7 +85,7 @@ class WindowKind(Protocol):
 
     @property
     def not_in_kafka(self) -> tuple[str, str] | None:
-        """Where Kafka Streams 4.3.1 has no such windows: (what it lacks, what to do instead); else None."""
+        """Where Kafka Streams 4.4.0 has no such windows: (what it lacks, what to do instead); else None."""
 
     @staticmethod
     def is_late(end_ms: int, close_time_ms: int) -> bool:

@@ -131,7 +131,7 @@ class SessionWindows(metaclass=AnswersNames):
         """Why Kafka has no such windows if they have an `until`, as it had before; else None."""
         if self.until_ms is None:
             return None
-        return "Kafka 4.3.1 has no until", "no deployment; it has had a grace since 2.1"
+        return "Kafka 4.4.0 has no until", "no deployment; it has had a grace since 2.1"
 
     @property
     def is_ever_closed(self) -> bool:

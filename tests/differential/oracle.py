@@ -19,7 +19,7 @@ from typing import Any, Self
 from tests.memory import MEMORY
 
 FOLDER = Path(__file__).parent.parent / "oracle"
-KAFKA_VERSION, OLDER_VERSION = "4.3.1", "3.9.2"
+KAFKA_VERSION, OLDER_VERSIONS = "4.4.0", ("4.3.1", "3.9.2")
 JAR = FOLDER / "target" / "oracle.jar"
 OLDEST_JAVA = 17
 ANSWER_TIMEOUT_S = 300
@@ -71,7 +71,7 @@ def build(version: str = KAFKA_VERSION) -> str:
             if shutil.which("mvn") is None:
                 raise OracleUnavailable("Maven (mvn) is not installed, and tests/oracle is not built yet")
             options = {"kafka.version": version, "target": target(version).name}
-            if version != KAFKA_VERSION:  # the application beside a broker uses what 3.9 had not yet
+            if version.startswith("3."):  # the application beside a broker uses what 3.9 had not yet
                 options["without"] = "oracle/LiveApp.java"
             command = ["mvn", "-q", "-B", "package", *(f"-D{name}={value}" for name, value in options.items())]
             made = subprocess.run(
@@ -109,7 +109,7 @@ class Oracle:
     """
 
     def __init__(self, *flags: str, version: str = KAFKA_VERSION) -> None:
-        java, self._version = build(version), version
+        java, self.version = build(version), version
         jar = target(version) / JAR.name
         self._scratch = tempfile.TemporaryDirectory(prefix="oracle-", dir=MEMORY, ignore_cleanup_errors=True)
         self._errors = Path(self._scratch.name) / "stderr"
@@ -179,8 +179,8 @@ class Oracle:
         if not line:
             raise OracleFailed(f"case {case['id']}: {self._last_words()}")
         answer: dict[str, Any] = json.loads(line)
-        if (answer["id"], answer["kafka_version"]) != (case["id"], self._version):
-            raise OracleFailed(f"asked {case['id']} of {self._version}, answered {answer['id']}")
+        if (answer["id"], answer["kafka_version"]) != (case["id"], self.version):
+            raise OracleFailed(f"asked {case['id']} of {self.version}, answered {answer['id']}")
         return answer
 
     def _last_words(self) -> str:

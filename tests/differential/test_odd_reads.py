@@ -1,4 +1,4 @@
-"""Where Kafka Streams 4.3.1 itself is odd: what it answers, and what sessionkit does there. README lists them.
+"""Where Kafka Streams 4.4.0 itself is odd: what it answers, and what sessionkit does there. README lists them.
 
 Each test asks Kafka: should a later version answer otherwise, this is where one learns of it.
 """

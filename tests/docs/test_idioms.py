@@ -53,7 +53,8 @@ def clicks_of(*rows: tuple[str | None, str | None]) -> pd.DataFrame:
 def test_what_they_do_with_a_null_key() -> None:
     clicks = clicks_of(("ada", "09:00"), (None, "09:01"), (None, "15:00"))
     counted = {name: len(set(sessions_of(idiom, clicks))) for name, idiom in IDIOMS.items()}
-    assert counted == {"pandas": 2, "polars": 3, "sql": 3}
+    # to pandas 3 no missing text is equal to another one
+    assert counted == {"pandas": 2 if pd.__version__ < "3" else 3, "polars": 3, "sql": 3}
     found = sk.sessionize(clicks, by="user", at="at", gap="30m")
     assert found["session_id"].isna().tolist() == [False, True, True]
 

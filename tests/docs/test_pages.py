@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import sessionkit as sk
@@ -80,6 +81,8 @@ def test_its_code_runs_in_order_in_an_empty_namespace(page: Page, here: None) ->
     printed = ""
     for block in page.blocks:
         if block.mark == OUTPUT:
+            if pandas.__version__ >= "3":  # it has NaN for a missing text of the user's own
+                printed = printed.replace("  NaN   ", " None   ")
             assert block.code == printed, f"{page}:{block.line} is not what was printed"
         elif block.mark == NOT_RUN:
             check_unrun(page, block, set(names))

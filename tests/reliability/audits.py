@@ -1,4 +1,4 @@
-"""Audits of random deployments beside Kafka Streams 4.3.1: what each says was sent, and each retention that it names.
+"""Audits of random deployments beside Kafka Streams 4.4.0: what each says was sent, and each retention that it names.
 
 Kafka is asked for the case as it is, and for the retentions on both sides of what the audit says of them.
 """

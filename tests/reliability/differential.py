@@ -1,4 +1,4 @@
-"""Random cases through sessionkit and Kafka Streams 4.3.1: every result, drop, stored window and read is compared."""
+"""Random cases through sessionkit and Kafka Streams 4.4.0: every result, drop, stored window and read is compared."""
 
 from collections import Counter
 

@@ -148,7 +148,7 @@ def test_write_chooses_the_state_partitions_of_a_new_query(unset: SparkSession, 
 
     def write(checkpoint: str) -> Path:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", UserWarning)
             place = {"checkpoint": tmp_path / checkpoint, "events": tmp_path / f"{checkpoint} events"}
             run.write(**place, available_now=True).awaitTermination()
         return tmp_path / checkpoint
@@ -172,7 +172,7 @@ def test_a_query_of_the_users_own_is_told_what_to_set(unset: SparkSession, tmp_p
             view()
     unset.conf.set(SETTING, "200")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         run.events()
 
 

@@ -186,6 +186,15 @@ def test_pandas_holds_any_object(result: Any) -> None:
     assert changelog["result"].tolist() == ["x", None, result]
 
 
+def test_missing_text_is_none_with_each_pandas() -> None:
+    """By default pandas 3 has strings of its own, in which NaN stands for what is missing."""
+    data = stream(("a", 1), (None, 2), ("a", 3), v=["x", None, "z"])
+    run = plan().aggregate(first=sk.first("v"), last=sk.last("v")).run(data)
+    assert run.dropped()["key"].tolist() == [None]
+    assert run.changelog(old_values=True)["old_last"].tolist()[0] is None
+    assert {str(run.table()[name].dtype) for name in ("key", "first", "last")} == {"object"}
+
+
 def test_other_frames_get_one_arrow_column() -> None:
     data = pa.Table.from_pandas(stream(("a", 1), ("a", 2), ("b", 2), v=["x", "y", "z"]))
     for records in (data, pl.from_arrow(data)):

@@ -188,7 +188,7 @@ def test_an_offset_is_that_of_pandas(offset: str) -> None:
     frame = pd.DataFrame({"key": "a", "at": times, "n": rng.integers(0, 9, 200)})
     plan = sk.group_by_key("key", timestamp="at").windowed_by(sk.TimeWindows(size="1d", offset=offset, grace="0s"))
     found = plan.aggregate(total=sk.sum("n")).run(frame).table()
-    by_pandas = frame.resample("1D", on="at", origin="epoch", offset=pd.Timedelta(offset))["n"].sum()
+    by_pandas = frame.resample("24h", on="at", origin="epoch", offset=pd.Timedelta(offset))["n"].sum()
     assert found["window_start"].tolist() == by_pandas.index.tolist()
     assert found["total"].tolist() == by_pandas.tolist()
 

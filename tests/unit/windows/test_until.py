@@ -110,7 +110,7 @@ def test_as_a_value() -> None:
 
 @pytest.mark.parametrize(("change", "telling"), [
     (lambda plan, data: plan.emit("on_window_close").run(data), "these windows have no final results"),
-    (run_deployed, r"Kafka 4\.3\.1 has no until"), (sk.audit, r"Kafka 4\.3\.1 has no until"),
+    (run_deployed, r"Kafka 4\.4\.0 has no until"), (sk.audit, r"Kafka 4\.4\.0 has no until"),
     (lambda plan, data: plan.run(data, retention="3h"), "these windows bring their own retention"),
 ])  # fmt: skip
 def test_what_does_not_go_together(change: Any, telling: str) -> None:

@@ -73,7 +73,8 @@ def test_a_run_is_that_of_the_same_text_in_arrow(own: bool) -> None:
 
 
 def test_a_column_that_is_not_contiguous() -> None:
-    both = pd.DataFrame(np.array([[word, "other"] for word in column(60, own=False)], dtype=object), columns=["a", "b"])
+    rows = np.array([[word, "other"] for word in column(60, own=False)], dtype=object)
+    both = pd.DataFrame(rows, columns=["a", "b"], dtype=object)
     coded = coded_text(both["a"])
     assert coded is not None
     assert coded.to_pylist() == both["a"].tolist()

@@ -1,6 +1,6 @@
 """A record cache of few entries: what a read uses, what goes, and when a put that the store refuses is counted.
 
-What is expected here is what Kafka Streams 4.3.1 answered; the random comparison asks it about many more.
+What is expected here is what Kafka Streams 4.4.0 answered; the random comparison asks it about many more.
 """
 
 from typing import Any

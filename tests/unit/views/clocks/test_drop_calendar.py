@@ -110,7 +110,7 @@ def test_what_missed_a_window_counts() -> None:
 def test_the_usual_hours_and_the_zone_are_said() -> None:
     rng, count = np.random.default_rng(4), 20_000
     at = pd.Timestamp("2024-09-02", tz="Europe/Berlin") + pd.to_timedelta(np.sort(rng.random(count)) * 60, unit="D")
-    is_late = (at.dayofweek == 0) & (at.hour >= 6) & (at.hour < 8) & (rng.random(count) < 0.8)
+    is_late = (at.day_of_week == 0) & (at.hour >= 6) & (at.hour < 8) & (rng.random(count) < 0.8)
 
     order = np.argsort(at.as_unit("ms").asi8 + is_late * 7_200_000, kind="stable")
     frame = pd.DataFrame({"key": "a", "at": at[order]})

@@ -24,7 +24,7 @@ def random_times(days: int, count: int = 20_000) -> pd.DatetimeIndex:
 def test_weekdays_and_hours_by_the_clock_of_the_zone() -> None:
     times = random_times(120)  # with a change of clocks
     local = times.tz_convert(ZONE)
-    inside = (local.dayofweek == 0) & (local.hour >= 6) & (local.hour < 8)
+    inside = (local.day_of_week == 0) & (local.hour >= 6) & (local.hour < 8)
     some = np.random.default_rng(1).random(len(times))
     dropped = np.where(inside, some < 0.7, some < 0.001)
     usual = found(times, dropped)
@@ -42,7 +42,7 @@ def test_weekdays_and_hours_by_the_clock_of_the_zone() -> None:
 def test_how_it_is_said(days: range, hours: range, words: str) -> None:
     times = random_times(90)
     local = times.tz_convert(ZONE)
-    inside = np.isin(local.dayofweek, [*days]) & np.isin(local.hour, [*hours])
+    inside = np.isin(local.day_of_week, [*days]) & np.isin(local.hour, [*hours])
     usual = found(times, inside)
     assert usual is not None
     assert (usual.words, usual.drop_share) == (words, 1)
