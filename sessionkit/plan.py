@@ -196,7 +196,7 @@ class Plan:
                 stream protocol; a path or URL of a file, folder or glob, or a list of them (Parquet, CSV, TSV, JSON,
                 Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame.
             store: keeps the state for the next run. A run in another thread waits until the one that has it has ended.
-            retention: how long a window can be found again; the smallest allowed if not given.
+            retention: how long a window can be found again; if not given that of the store, or the smallest allowed.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
                 they have among all others. Of more than 2 million records in Parquet files or a Dataset they are picked
@@ -223,7 +223,7 @@ class Plan:
         if deployment is not None:
             self._deployed_retention_ms(deployment, store)  # said before the records are read
             return self._run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
-        retention_ms = self._complete_windows.retention_ms(retention)
+        retention_ms = self._kept_ms(retention, store)
         return self._run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
 
     @called_as('plan.write(data, table="sessions")')
@@ -302,7 +302,7 @@ class Plan:
             reading=reading,
             aggregations=dict(self._aggregations),
             strategy=self._strategy,
-            retention_ms=reading.windows.retention_ms(None),
+            retention_ms=self._kept_ms(None, store),
             schemas={name: views[name]().schema for name in paths},
             paths=paths,
             store=store,
@@ -316,7 +316,7 @@ class Plan:
 
         Args:
             df: what `spark.readStream` gives, also through `sk.from_kafka`.
-            retention: how long a window can be found again; the smallest allowed if not given.
+            retention: how long a window can be found again; if not given that of the store, or the smallest allowed.
         Returns:
             A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
         Raises:
@@ -501,6 +501,11 @@ class Plan:
         results = {f"result {name}": aggregation.code for name, aggregation in self._aggregations}
         idle = {} if self.source.idle_after is None else {"idle_after": self.source.idle_after}
         return {"windows": repr(self._complete_windows), "keys": ", ".join(self.source.keys), **idle, **results}
+
+    def _kept_ms(self, retention: Duration | None, store: PlanStore | None) -> int:
+        """How long windows are kept: as is asked for, else as long as the store was opened for, if that is enough."""
+        least_ms = self._complete_windows.retention_ms(retention)
+        return least_ms if retention is not None or store is None else max(least_ms, store.retention_ms or 0)
 
     def _deployed_retention_ms(self, how: Deployment, store: Any) -> int:
         """How long windows are kept in Kafka, where a store expires them by itself."""

@@ -17,6 +17,7 @@ from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkF
 from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
+from sessionkit.records.time_text import WITH_AN_OFFSET
 from sessionkit.session_rules.cut import cut_by_rules
 from sessionkit.session_rules.rules import (
     Event,
@@ -206,7 +207,8 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
     batch = batch_of(opened, source)
     of_days = [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
-    remarks = [*batch.remarks[len(opened.remarks) :], *of_days]
+    read = [said for said in opened.remarks if said.startswith(WITH_AN_OFFSET)]
+    remarks = [*read, *batch.remarks[len(opened.remarks) :], *of_days]
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
     for remark in remarks:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())

@@ -75,6 +75,7 @@ _MOSTLY = 0.75  # of the texts
 _ONE, _ALL_ONE = "no key: it has one value", "all rows are of one key"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 _FEWEST_ROWS_OF_SOMEONE = 1.2  # many come once
+_ENOUGH_ROWS = 100  # to tell by them that many values come again, whatever the column is called
 _FEWEST_READINGS = 50
 _GOES_ON = 0.95  # from -1 to 1: how nearly numbers rise from row to row
 
@@ -366,7 +367,8 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int, texts: list[str]) -> Co
     if plain.distinct == 1:
         return dataclasses.replace(plain, why=_ONE)
     per_value = (rows - plain.missing) / plain.distinct
-    if per_value < (_FEWEST_ROWS_OF_SOMEONE if _OF_AN_ID.search(plain.name) else _FEWEST_ROWS_A_KEY):
+    comes_again = _OF_AN_ID.search(plain.name) or rows >= _ENOUGH_ROWS
+    if per_value < (_FEWEST_ROWS_OF_SOMEONE if comes_again else _FEWEST_ROWS_A_KEY):
         return plain
     why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
     numbers = [text for text in texts if re.fullmatch(NUMBER, text.strip())]

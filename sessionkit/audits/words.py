@@ -54,7 +54,7 @@ def audit_words(
     if safe is not None and loses:
         words += _cure(settings, safe, cured)
     elif safe is not None:
-        words += ["A longer retention can lose results here. " + sentence for sentence in _safe(safe)]
+        words.append(_longer(safe))
     if counts["final_but_kept"]:
         held = counts["final_but_kept"]
         holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
@@ -228,6 +228,13 @@ def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> li
         sent = f"{twice} {_are(cured['sent_twice'])} sent again, larger,"
         words.append(f"With this retention {sent} because a late record joins one that was already final.")
     return words
+
+
+def _longer(safe: Safe) -> str:
+    """What a longer retention can do where this one loses nothing by luck."""
+    last, end = safe.intervals[-1] if safe.intervals else (0, 0)
+    rest = "" if end is not None else f"; from {show_duration(last)} on none does"
+    return f"A somewhat longer retention can lose results here, where segments expire at other times{rest}."
 
 
 def _safe(safe: Safe) -> list[str]:

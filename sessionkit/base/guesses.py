@@ -72,6 +72,7 @@ PARAMETERS = {
 }
 OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
 RULES_OF_SESSIONS = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
+_AS_OF = "results as of a moment are those of the records that had come by then: plan.run(df[df.received <= then])"
 _WHERE = 'sk.sum("won") of a column of truths: df["won"] = df["result"] == "won"'
 NEEDLESS = {  # why there is no such one
     **{("plan.run", name): f'{name}= belongs to sk.group_by_key("user", timestamp="at", …)' for name in OF_RECORDS},
@@ -92,6 +93,7 @@ NEEDLESS = {  # why there is no such one
     ("sk.CalendarWindows", "offset"): 'sk.TimeWindows(size="1d", offset="6h", …) has days that begin at 6:00 UTC',
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("sk.suggest_grace", "arrival"): 'rows stand in the order in which they arrived: df.sort_values("received")',
+    **dict.fromkeys([("run.table", "as_of"), ("plan.run", "until"), ("plan.run", "as_of")], _AS_OF),
     ("sk.count", "where"): _WHERE,
     ("sk.count", "column"): _WHERE,
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
@@ -119,6 +121,11 @@ WITHOUT_COUNTERPART = {
     "with_": _SESSIONS,
     "groupByKey": 'sk.group_by_key("user", timestamp="at") begins a plan',
     "filter": "leave rows out before: plan.run(df[df.amount > 0])",
+    **dict.fromkeys(
+        ("map", "map_values", "mapValues", "peek", "assign"), "change columns before: plan.run(df.assign(…))"
+    ),
+    **dict.fromkeys(("select_key", "selectKey", "groupby", "group_by"), _ANEW),
+    **dict.fromkeys(("at", "as_of"), _AS_OF),
     **dict.fromkeys(("advance_by", "advanceBy"), 'sk.TimeWindows(size="1h", advance="5m", grace="5m")'),
     "ofTimeDifferenceAndGrace": _SLIDING,
     "ofTimeDifferenceWithNoGrace": _SLIDING.replace('grace="5m"', 'grace="0s"'),

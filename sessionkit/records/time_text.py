@@ -77,6 +77,7 @@ _SINCE_1970 = re.compile(r"(?:[6-9]\d{8}|[1-3]\d{9})((?:\d{3}){0,3})(\.\d+)?")  
 OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 YEAR_TURNS = "the year seems to turn"
 _NEARLY_A_YEAR = 360  # days
+WITH_AN_OFFSET = "Times with an offset"
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
 _NUMBERS_WITHOUT_YEAR = re.compile(r"\s*\[?(\d\d?)([-./])(\d\d?) +\d\d?:\d\d(:\d\d)?(?:([.,])\d+)?\]?\s*")
 
@@ -230,7 +231,7 @@ def shown_in_utc(text: str) -> list[str]:
     """The remark that times with an offset are shown in UTC, for text with such a time; else none."""
     found = re.search(rf"\d[Tt: ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)? ?(?![+-][0:]+(?![\d:]))({_OFFSET})(?![\d-])", text)
     zone = "unless timezone= names another zone."
-    return [f"Times with an offset, such as {found[1]}, are shown in UTC {zone}"] if found else []
+    return [f"{WITH_AN_OFFSET}, such as {found[1]}, are shown in UTC {zone}"] if found else []
 
 
 def without_word(name: str, texts: list[str]) -> str:

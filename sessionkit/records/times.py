@@ -89,7 +89,24 @@ def to_milliseconds(
         times_ms = _scale(raw, unit)
     if remarks is not None:
         remarks += years_of_two_digits(times_ms, name, source.format)
+        if pa.types.is_timestamp(given):
+            remarks += _numbers_as_times(times_ms, name)
     return times_ms, missing
+
+
+def _numbers_as_times(times_ms: Longs, name: str) -> list[str]:
+    """The remark that all times lie close together in 1970, as whole numbers do that are read in too fine a unit."""
+    known = times_ms[times_ms >= 0]
+    first, last = (int(known.min()), int(known.max())) if len(known) else (0, 0)
+    units = {10**9: "s", 10**6: "ms", 10**3: "s"}  # by how much larger the times should be
+    low, high = _PLAUSIBLE_S
+    for times, unit in units.items():
+        if low * 1000 <= first * times <= last * times <= high * 1000 and 10 * (last - first) < last:
+            what = (
+                f"All times in column {name!r} lie in the first weeks of 1970, as numbers do that are read in too fine"
+            )
+            return [f"{what} a unit: pandas.to_datetime(…, unit={unit!r}) reads them in a coarser one."]
+    return []
 
 
 def years_of_two_digits(times_ms: Longs, name: str, form: str | None) -> list[str]:

@@ -154,9 +154,16 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     return {"use_dictionary": others, "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED")}
 
 
+_NO_FOLDERS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx")
+
+
 def check_apart(paths: Mapping[str, Path]) -> None:
-    """Refuses targets that lie in each other."""
+    """Refuses targets that lie in each other, or are called as files of text are."""
     real = {name: Path(os.path.realpath(path)) for name, path in paths.items()}
+    for name, path in paths.items():
+        if path.suffix in _NO_FOLDERS:
+            got, want = f"{name}={shorten(path, 200)}", f"a folder, {name}={path.stem!r}"
+            raise InvalidArgument(problem("results are written as folders of Parquet", got, want))
     for name, path in real.items():
         for other, outer in real.items():
             if name != other and (path == outer or outer in path.parents):

@@ -36,6 +36,8 @@ OWNERS: dict[str, tuple[Any, Any]] = {
     ("plan", "with_source", 'a plan of other columns begins anew, with sk.group_by_key("user", timestamp="at")'),
     ("plan", "count_distinct", 'plan.aggregate(count_distinct=sk.count_distinct("amount"))'),
     ("plan", "plot", "a run has pictures and explanations: run.plane()"), ("plan", "filter", "leave rows out before"),
+    ("plan", "map_values", "change columns before"), ("plan", "groupby", "a plan of other columns begins anew"),
+    ("run", "at", "results as of a moment are those of the records that had come by then"),
     ("run", "shape", "run.table: "), ("run", "html", "run.write_html: "), ("sk", "list", "sk.collect: "),
     ("sk", "argmax", "sk.latest: "), ("sk", "p95", "sk.quantile: "),
     ("plan", "max", 'plan.aggregate(max=sk.max("amount"))'),
