@@ -134,7 +134,7 @@ versions: $(READY) ## what differs, with other versions of Python, pandas, PySpa
 
 .PHONY: random
 random: $(READY) ## all random cases of the tests, of which `make test-all` draws an eighth
-	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py
+	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py tests/fault/test_write_faults.py
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 tests/page/test_engine.py
 
 KILLS := 30

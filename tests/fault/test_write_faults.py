@@ -8,11 +8,12 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import sessionkit as sk
 from sessionkit.base.result_folders import MANIFEST
 from sessionkit.errors import InvalidArgument, WriteFailed
 from sessionkit.steps import write as steps
+from tests.interpreted import ALL
 from tests.reliability._stores import CHILDREN
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("writes that are killed")]
@@ -141,7 +143,7 @@ def check_whole(folder: Path) -> None:
 
 def test_killed_at_any_change_the_same_call_goes_on_to_the_same_rows(folder: Path) -> None:
     before, kills, resumed = pq.read_table(folder / "out" / "log"), 0, 0
-    for changes in range(1, 400, 7):
+    for changes in range(1, 400, 7 if ALL else 13):
         if not killed(folder, changes):
             break
         kills += 1
@@ -154,8 +156,8 @@ def test_killed_at_any_change_the_same_call_goes_on_to_the_same_rows(folder: Pat
         if owner is not None:
             assert json.loads((folder / "out" / "table" / MANIFEST).read_text())["wrote"] == owner
             resumed += 1
-    assert kills >= 20
-    assert resumed >= 10
+    assert kills >= 10
+    assert resumed >= 5
 
 
 def test_killed_again_and_again_it_ends_with_the_same_rows(folder: Path) -> None:
@@ -175,7 +177,8 @@ def test_killed_at_any_change_the_store_is_moved_on_once(folder: Path) -> None:
     expected = sk.open_store("memory", "sessions")
     plan().run(folder / "in.parquet", store=expected)
     # the last changes, around the renames and the commit
-    total = next(number for number in range(100, 400, 10) if not killed_in_copy(folder, number))
+    tried = range(100, 400, 10)
+    total = tried[bisect_left(tried, True, key=lambda number: not killed_in_copy(folder, number))]
     for changes in range(total - 24, total + 1, 3):
         copy = copied(folder, f"store {changes}")
         killed(copy, changes, with_store=True)
@@ -241,7 +244,7 @@ def _calling(call: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
 def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Path) -> None:
     """And nothing where nothing was noted yet."""
     before, stopped = pq.read_table(folder / "out" / "log"), 0
-    for changes in range(1, 400, 13):
+    for changes in range(1, 400, 1 if ALL else 23):
         copy = copied(folder, f"stopped {changes}")
         if not killed(copy, changes, by=signal.SIGINT):
             break
@@ -249,10 +252,13 @@ def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Pat
         check_places(copy, before)
         note = copy / "out" / ".table.sessionkit" / "note.json"
         left = {each.name for each in (copy / "out").iterdir() if each.name.startswith(".")}
-        assert bool(left) == note.exists()
+        if left and not note.exists():  # all is in its place, and what it took is being removed
+            assert rows(copy / "out" / "table") == sorted(map(repr, run_of(copy).table().to_pylist()))
+            assert pq.read_table(copy / "out" / "log").equals(run_of(copy).changelog())
+        assert left or not note.exists()
         write(copy)
         check_whole(copy)
-    assert stopped >= 10
+    assert stopped >= 6
 
 
 def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
@@ -271,31 +277,29 @@ def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
     assert {each.name for each in (folder / "out").iterdir()} == {"notes.txt", "log"}
 
 
-_FULL = """
-import resource, signal, sys
-from pathlib import Path
-from tests.fault.test_write_faults import write
-from sessionkit.errors import WriteFailed
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
-try:
-    write(Path(sys.argv[1]))
-except WriteFailed as error:
-    print(error)
-    sys.exit(3)
-"""
+def until_full(folder: Path, limit: int, said: Connection) -> None:
+    """Writes where no file can have more bytes, and says what was wrong."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        write(folder)
+        said.send("")
+    except WriteFailed as error:
+        said.send(str(error))
 
 
 def test_on_a_full_disk_nothing_half_is_left_and_with_room_it_goes_on(folder: Path) -> None:
     before, refused = pq.read_table(folder / "out" / "log"), 0
     for limit in (0, 100, 1_000, 2_500, 4_000, 6_000):
         copy = copied(folder, f"full {limit}")
-        done = subprocess.run(
-            [sys.executable, "-c", _FULL, str(copy), str(limit)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode in (0, 3), done.stderr
-        refused += done.returncode == 3
-        assert done.returncode == 0 or str(copy / "out") in done.stdout
+        heard, said = CHILDREN.Pipe(duplex=False)
+        child = CHILDREN.Process(target=until_full, args=(copy, limit, said))
+        child.start()
+        said.close()
+        error = heard.recv()
+        child.join()
+        refused += error != ""
+        assert error == "" or str(copy / "out") in error
         check_places(copy, before)
         write(copy)
         check_whole(copy)
