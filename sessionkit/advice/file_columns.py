@@ -50,7 +50,8 @@ _OF_A_KEY = re.compile(
     r"device|session|author|person|host|email|mbox|actor|addr|key|patient|student|subj(ect)?[_. ]?id|mmsi|"
     rf"(^|(first|last|full|nick|screen|display|player|driver|employee|vessel|ship|dept|agency|shop|team)[_. ]?)name$|"
     rf"{_BEGINS}(individual|animal|agent|case)([_.: -]|$)|"
-    rf"{_BEGINS}(p?id|ip|orig_h|station|site|location|symbol|ticker)$)",
+    rf"{_BEGINS}(p?id|ip|orig_h|station|site|location|symbol|ticker)$|"
+    rf"{_BEGINS}(sensor|vehicle|machine|driver|meter|room|bike|car|truck|turbine)$)",
     re.I,
 )
 _OF_SOMEONE = re.compile(

@@ -69,6 +69,11 @@ PARAMETERS = {
     "timestamp": "time ts event_time on",
     "from_offset": "first offset start since",
     "until_offset": "last end until",
+    "gap": "timeout inactivity_gap session_gap",
+    "at": "time ts timestamp event_time on",
+    "by": "key keys user group",
+    "max_length": "max_duration duration longest",
+    "max_rows": "max_events max_records",
 }
 OF_RECORDS = ["sort", "partition", "offset", "timezone", "format", "unit", "on_bad_time", "ambiguous", "nonexistent"]
 RULES_OF_SESSIONS = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
@@ -94,6 +99,7 @@ NEEDLESS = {  # why there is no such one
     ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
     ("sk.suggest_grace", "arrival"): 'rows stand in the order in which they arrived: df.sort_values("received")',
     **dict.fromkeys([("run.table", "as_of"), ("plan.run", "until"), ("plan.run", "as_of")], _AS_OF),
+    **dict.fromkeys([("run.plane", "start"), ("run.plane", "end")], 'run.lanes(start="2026-01-01") takes times'),
     ("sk.count", "where"): _WHERE,
     ("sk.count", "column"): _WHERE,
     ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",

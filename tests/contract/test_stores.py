@@ -231,7 +231,7 @@ def test_it_shows_itself(kind: str, of: str, tmp_path: Path) -> None:
         for n in range(25):
             put(store, "<b>", n, f"<i>{n}", partition=n % 2)
         name = type(store).__name__
-        assert repr(store) == f"{name}('clicks'): 25 {noun}s, kept for ever"
+        assert repr(store) == f"{name}('clicks'): 25 {noun}s, kept as long as a plan says"
         shown = store._repr_html_()
         cells = ["&lt;b&gt;", "0", "0", "&lt;i&gt;0"] if of == "sessions" else ["&lt;b&gt;", "0", "&lt;i&gt;0", "0"]
         assert "".join(f"<td>{cell}</td>" for cell in cells) in shown

@@ -227,7 +227,7 @@ class BaseStore(SharedStore, PlanStore):
         kind = type(self).__name__
         if not self._is_open:
             return f"{kind}({self.name!r}): closed"
-        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
+        kept = "as long as a plan says" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
         count = self._count(COUNTED_ROWS + 1)
         shown = plural(count, self.noun) if count <= COUNTED_ROWS else f"more than {plural(COUNTED_ROWS, self.noun)}"
         return f"{kind}({self.name!r}): {shown}, kept {kept}"

@@ -44,7 +44,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         >>> len(list(store.backward_find_sessions_in_keys("a", "b", 0, 10))), len(store.to_pandas())
         (1, 1)
         >>> store.snapshot(0).stream_time_ms, store.read_only(), len(list(store.rows()))
-        (-1, read-only MemorySessionStore('sessions'): 1 session, kept for ever, 1)
+        (-1, read-only MemorySessionStore('sessions'): 1 session, kept as long as a plan says, 1)
         >>> store.read_partitions
         [0]
         >>> store.remove("ada", 5, 9)

@@ -44,7 +44,7 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         >>> store.read_partitions
         [0]
         >>> store.read_only(), len(list(store.rows()))
-        (read-only MemoryWindowStore('windows'): 1 window, kept for ever, 1)
+        (read-only MemoryWindowStore('windows'): 1 window, kept as long as a plan says, 1)
         >>> store.restart_task()  # as if the application were started again
         >>> store.close()
     """

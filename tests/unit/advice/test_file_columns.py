@@ -366,3 +366,17 @@ def test_addresses_of_which_the_first_looks_like_a_number_are_keys() -> None:
     hosts = [("185.222.209.151", "195.3.147.49", "5.188.10.7")[row % 3] for row in range(90)]
     found = file_columns(pa.table({"src_ip": hosts, "at": pa.array(range(90), pa.timestamp("s"))}))
     assert (found.key and found.key.name, found.columns[0].why) == ("src_ip", "3 values, 30.0 rows each")
+
+
+@pytest.mark.parametrize("name", ["sensor", "vehicle", "machine_id", "Room"])
+def test_what_a_thing_is_called_is_no_guess(name: str) -> None:
+    """`info` said that no name of a column says what a row is about, of a sensor."""
+    found = file_columns(pa.table({name: ["a", "b", "c"] * 20, "at": pa.array(SECONDS * 1_000, pa.timestamp("ms"))}))
+    assert found.key is not None and found.key.name == name and not found.key_is_a_guess
+
+
+def test_most_values_of_a_key_may_come_once_or_twice() -> None:
+    bikes = [f"B{number % 160}" for number in range(300)]
+    at = pa.array((START + np.arange(300)) * 1_000, pa.timestamp("ms"))
+    found = file_columns(pa.table({"bike_of": bikes, "at": at}))
+    assert found.key is not None and found.key.name == "bike_of" and found.key_is_a_guess

@@ -226,6 +226,17 @@ def test_a_mistyped_name_is_answered_with_the_nearest() -> None:
         RUN.lanes(limit=3)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgument, match="no argument 'timestamp'; timestamp= is the nearest name"):
         sk.group_by_key("user", time="at")  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match=r"'start'; run.plane.*; run.lanes\(start="):
+        RUN.plane("ada", start="2026-01-01")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("wrong", "meant"), [
+    ({"gap": "30m", "max_duration": "4h"}, "max_length="), ({"gap": "30m", "max_events": 5}, "max_rows="),
+    ({"timeout": "30m"}, "gap="),
+])  # fmt: skip
+def test_a_rule_of_sessions_is_found_by_what_it_does_and_not_by_its_letters(wrong: dict[str, Any], meant: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"; {meant} is the nearest name"):
+        sk.sessionize(pd.DataFrame(), by="user", at="at", **wrong)
 
 
 def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_anything() -> None:

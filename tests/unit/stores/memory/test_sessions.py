@@ -115,7 +115,7 @@ def test_every_read_hides_what_has_expired() -> None:
 
 def test_without_retention_nothing_expires() -> None:
     store = filled([("ada", 0, 0), ("ada", 2**62, 2**62)])
-    assert repr(store) == "MemorySessionStore('sessions'): 2 sessions, kept for ever"
+    assert repr(store) == "MemorySessionStore('sessions'): 2 sessions, kept as long as a plan says"
 
 
 # ---- errors

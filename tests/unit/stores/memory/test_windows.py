@@ -100,7 +100,7 @@ def test_a_null_moves_time_and_one_that_is_too_late_deletes_nothing() -> None:
 def test_without_retention_nothing_expires() -> None:
     store = filled([("ada", 2**62), ("ada", 0)])
     assert starts_of(store.all()) == [("ada", 0), ("ada", 2**62)]
-    assert repr(store) == "MemoryWindowStore('windows'): 2 windows, kept for ever"
+    assert repr(store) == "MemoryWindowStore('windows'): 2 windows, kept as long as a plan says"
 
 
 # ---- what stays after an error

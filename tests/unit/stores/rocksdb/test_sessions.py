@@ -742,7 +742,7 @@ def test_oldest_and_newest_are_found_across_segments(directory: Path) -> None:
 
 def test_an_empty_store_shows_itself(directory: Path) -> None:
     with opened(directory, name="none") as store:
-        assert repr(store) == "RocksDBSessionStore('none'): 0 sessions, kept for ever"
+        assert repr(store) == "RocksDBSessionStore('none'): 0 sessions, kept as long as a plan says"
         assert "oldest" not in store._repr_html_()
         assert len(store.to_pandas()) == 0
 
@@ -750,9 +750,9 @@ def test_an_empty_store_shows_itself(directory: Path) -> None:
 def test_it_counts_so_many(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with filled(directory, [("ada", i, i) for i in range(50)]) as store:
         monkeypatch.setattr("sessionkit.stores.base.store.COUNTED_ROWS", 50)
-        assert repr(store) == "RocksDBSessionStore('clicks'): 50 sessions, kept for ever"
+        assert repr(store) == "RocksDBSessionStore('clicks'): 50 sessions, kept as long as a plan says"
         monkeypatch.setattr("sessionkit.stores.base.store.COUNTED_ROWS", 49)
-        assert repr(store) == "RocksDBSessionStore('clicks'): more than 49 sessions, kept for ever"
+        assert repr(store) == "RocksDBSessionStore('clicks'): more than 49 sessions, kept as long as a plan says"
         assert len(store) == 50
 
 
@@ -761,7 +761,7 @@ def test_counting_reads_no_values(directory: Path, monkeypatch: pytest.MonkeyPat
         with filled(directory, MIXED, name=f"form{len(options)}", **options) as store, monkeypatch.context() as patch:
             patch.setattr(Cursor, "value", None)
             assert len(store) == len(MIXED)
-            assert repr(store).endswith(f"{len(MIXED)} sessions, kept for ever")
+            assert repr(store).endswith(f"{len(MIXED)} sessions, kept as long as a plan says")
             assert any(fact.startswith("oldest: ") for fact in store._facts())
 
 
