@@ -409,7 +409,7 @@ class TestPlay:
 
 class TestBrowse:
     def test_what_a_store_holds(self, data: Any) -> None:
-        store = sk.open_store("memory", "clicks-store", retention="1d")
+        store = sk.open_store("memory", "clicks-store", retention="1m")
         spent_in(SESSIONS).run(data, store=store)
         browser = sk.browse(store)
         held = store.to_pandas()
