@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sessionkit.base.durations import MINUTE, ROUND_MS, about, enough_ms, show_duration
+from sessionkit.base.durations import MINUTE, ROUND_MS, about, show_duration
 from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
@@ -97,7 +97,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
     edge, said = {"width": 2.5, "color": colours.edge}, [show_duration(ms) for ms in graces]
     hover = "grace %{customdata} keeps %{y:.4%}<extra></extra>"
     figure = go.Figure(curve(graces, shares, "kept", edge, said, hover, showlegend=False))
-    title = f"A grace of {show_duration(enough_ms(suggestion.grace_ms))} keeps {percent(suggestion.kept_share)}"
+    title = f"A grace of {about(suggestion.grace_ms, at_least=True)} keeps {percent(suggestion.kept_share)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, left=100)
     at, least = suggestion.grace_ms, float(shares.min(initial=1))
     limit = max(2 * at, MINUTE)
@@ -108,7 +108,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
     figure.add_shape(type="line", x0=at, x1=at, y0=least - room, y1=suggestion.kept_share, line=chosen)
     figure.add_shape(type="line", x0=0, x1=1, xref="paper", y0=suggestion.keep, y1=suggestion.keep, line=asked)
     for x, y, text, colour, side in (
-        (at, least - room, f"<b>grace {show_duration(enough_ms(at))}</b>", colours.line_words, "left"),
+        (at, least - room, f"<b>grace {about(at, at_least=True)}</b>", colours.line_words, "left"),
         (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", colours.mute, "right"),
     ):
         add_note(figure, x, y, text, colour, side, yanchor="bottom" if side == "left" else "top")

@@ -213,10 +213,10 @@ def _meant(body: str) -> str:
     return _NUMBER_AND_UNIT
 
 
-def about(ms: int) -> str:
-    """A length of time as a person says it: in its two largest units, in one from ten of it on."""
+def about(ms: int, *, at_least: bool = False) -> str:
+    """A length of time as a person says it: in its two largest units, in one from ten of it on; or one not shorter."""
     step_ms = _step_ms(ms)
-    return show_duration((ms + step_ms // 2) // step_ms * step_ms)
+    return show_duration((ms + (step_ms - 1 if at_least else step_ms // 2)) // step_ms * step_ms)
 
 
 def enough_ms(ms: int) -> int:
