@@ -147,7 +147,7 @@ class Audit(Pictured, Generic[Frame]):
     @property
     def recommended_retention_ms(self) -> int | None:
         """The retention from which every longer one also loses and changes nothing; None if there is none."""
-        return self._safe.intervals[-1][0] if self._safe.intervals and self._safe.intervals[-1][1] is None else None
+        return self._safe.recommended_ms
 
     @cached_property
     def cure(self) -> Audit[Frame] | None:

@@ -34,6 +34,11 @@ class Safe(NamedTuple):
     intervals: tuple[Interval, ...]
     unknown: tuple[Interval, ...]
 
+    @property
+    def recommended_ms(self) -> int | None:
+        """The smallest of which it is known that it and all above lose nothing; None if there is none."""
+        return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
+
 
 class Replayed(NamedTuple):
     """The observations that each part's results depended on in a replay, and the parts that lost or changed some.

@@ -232,15 +232,14 @@ def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> li
 
 def _longer(safe: Safe) -> str:
     """What a longer retention can do where this one loses nothing by luck."""
-    last, end = safe.intervals[-1] if safe.intervals else (0, 0)
-    rest = "" if end is not None else f"; from {show_duration(last)} on none does"
+    enough_ms = safe.recommended_ms
+    rest = "" if enough_ms is None else f"; from {show_duration(enough_ms)} on none does"
     return f"A somewhat longer retention can lose results here, where segments expire at other times{rest}."
 
 
 def _safe(safe: Safe) -> list[str]:
     """Which retentions lose nothing on the records, which one is recommended, and of which it is not known."""
-    intervals, unknown = safe.intervals, safe.unknown
-    recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
+    intervals, unknown, recommended = safe.intervals, safe.unknown, safe.recommended_ms
     unsure = "".join(
         f" Whether one from {_span(each)} loses nothing is not known: RocksDB's segments "
         "can be placed in too many ways."

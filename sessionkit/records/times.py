@@ -96,10 +96,12 @@ def to_milliseconds(
 
 def _numbers_as_times(times_ms: Longs, name: str) -> list[str]:
     """The remark that all times lie close together in 1970, as whole numbers do that are read in too fine a unit."""
+    low, high = _PLAUSIBLE_S
+    if len(times_ms) and times_ms[0] > high:  # as nearly always: the others need no look
+        return []
     known = times_ms[times_ms >= 0]
     first, last = (int(known.min()), int(known.max())) if len(known) else (0, 0)
     units = {10**9: "s", 10**6: "ms", 10**3: "s"}  # by how much larger the times should be
-    low, high = _PLAUSIBLE_S
     for times, unit in units.items():
         if low * 1000 <= first * times <= last * times <= high * 1000 and 10 * (last - first) < last:
             what = (

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, order_by, read_only, texts
+from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, read_only, texts
 from sessionkit.base.durations import DAY, MAX_DURATION_MS, check_reach, duration_ms
 from sessionkit.base.moments import clock_changes
 from sessionkit.base.process import in_threads, shares
@@ -25,7 +25,7 @@ from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_milliseconds
 from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
 from sessionkit.session_rules.rules import Event, SessionRules
-from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place
+from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
 from sessionkit.views.loops import tell_rows
 
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -94,9 +94,8 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> p
     place, keys = names[sessions.slot], max(1, len(batch.keys))
     number = np.empty(size, np.int64)
     rank, start_ms = batch.key_ranks[place % keys], sessions.start_ms
-    is_one = len(batch.partitions) <= 1
-    order = order_by_place(rank, keys, start_ms) if is_one else order_by(rank, start_ms, place // keys)
-    number[order] = np.arange(size)
+    partition = place // keys if len(batch.partitions) > 1 else None
+    number[order_of_windows(rank, keys, start_ms, partition)] = np.arange(size)
     told = [np.empty(count, np.int64) for _ in range(4)]
     of_each = np.column_stack([number, start_ms, sessions.end_ms, sessions.rows])
     in_threads(lambda rows: tell_rows(found[rows], of_each, *(column[rows] for column in told)), shares(count))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.process import in_threads, thread_count
 
@@ -230,6 +230,11 @@ def order_by_place(places_of: Longs, places: int, time: Longs) -> Longs:
     edges = [0, *np.searchsorted(ends, np.arange(1, shares) * len(time) // shares).tolist(), places]
     in_threads(sort, pairwise(edges))
     return order
+
+
+def order_of_windows(rank: Longs, keys: int, start_ms: Longs, partition: Longs | Codes | None) -> Longs:
+    """Order by the rank of the key (0 to `keys` - 1), then start, then partition, if there are several."""
+    return order_by_place(rank, keys, start_ms) if partition is None else order_by(rank, start_ms, partition)
 
 
 def _by_time(time: Longs) -> Rows:

@@ -21,7 +21,7 @@ from sessionkit.records.inputs.plain_columns import plain_table
 from sessionkit.records.keys import ranks_of
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds
-from sessionkit.trace.loops import order_by_place
+from sessionkit.trace.loops import order_of_windows
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import count_rows, order_rows, tell_rows
 from sessionkit.views.stable_ids import IDS, Ids, with_ids
@@ -110,12 +110,9 @@ def _numbers(trace: Trace, rows: Longs) -> Longs:
     columns = trace.window_columns
     own = np.flatnonzero(rows)
     rank, start_ms = ranks_of(trace.keys, columns.key)[own], columns.start_ms[own]
-    if len(trace.batch.partitions) > 1:
-        order = np.lexsort((columns.partition[own], start_ms, rank))
-    else:
-        order = order_by_place(rank, max(1, len(trace.keys)), start_ms)
+    partition = columns.partition[own] if len(trace.batch.partitions) > 1 else None
     number = np.empty(len(rows), np.int64)
-    number[own[order]] = np.arange(len(own))
+    number[own[order_of_windows(rank, max(1, len(trace.keys)), start_ms, partition)]] = np.arange(len(own))
     return number
 
 

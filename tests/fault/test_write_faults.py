@@ -156,8 +156,8 @@ def test_killed_at_any_change_the_same_call_goes_on_to_the_same_rows(folder: Pat
         if owner is not None:
             assert json.loads((folder / "out" / "table" / MANIFEST).read_text())["wrote"] == owner
             resumed += 1
-    assert kills >= 10
-    assert resumed >= 5
+    assert kills >= (20 if ALL else 10)
+    assert resumed >= (10 if ALL else 5)
 
 
 def test_killed_again_and_again_it_ends_with_the_same_rows(folder: Path) -> None:
@@ -258,7 +258,7 @@ def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Pat
         assert left or not note.exists()
         write(copy)
         check_whole(copy)
-    assert stopped >= 6
+    assert stopped >= (100 if ALL else 6)
 
 
 def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
