@@ -90,10 +90,11 @@ class TuneBoard(Board):
         settings = [self._emit, self._key, self._letters, self._keep, self._span, self._most, self._sort, self._target]
         super().__init__("Settings tuned", [*self.sliders.values(), *settings, self._view])
         self._plane, self._lanes, self._strip = PlaneView(), LanesView(), Strip()
-        self._costs, self._chosen = CostsView(), Chosen()
+        self._costs, self._chosen, self._is_new = CostsView(), Chosen(), False
         self._list_keys()
         self._try()
         self.show_controls()
+        self.say_more()
 
     @property
     def plan(self) -> Plan:
@@ -123,6 +124,7 @@ class TuneBoard(Board):
         with self.hold_sync():
             self._try()
             self.show_controls()
+        self.say_more()
 
     @traitlets.validate(*LENGTHS)
     def _length_in_ms(self, proposal: Any) -> int | None:
@@ -130,7 +132,8 @@ class TuneBoard(Board):
         if value is None and name not in self.sliders:
             return None
         value_ms = value if isinstance(value, int) else duration_ms(value, name)
-        self.plan.with_windows(**{f"{name}_ms": value_ms})
+        if value_ms != self._tuner.settings.get(name):
+            self.plan.with_windows(**{f"{name}_ms": value_ms})
         return value_ms
 
     @traitlets.observe(*LENGTHS)
@@ -295,8 +298,14 @@ class TuneBoard(Board):
             return
         settings = self._tuner.settings
         self.gap, self.grace, self.size, self.advance, self.time_difference = map(settings.get, LENGTHS.values())
-        self.say(*self.run._late_remarks, of="refused")
+        self._is_new = True
         self.draw()
+
+    def say_more(self) -> None:
+        """Why many records are late, where the settings are new."""
+        if self._is_new:
+            self.say(*self.run._late_remarks, of="refused")
+        self._is_new = False
 
     def draw(self) -> None:
         """Draws the view that is shown; the others are drawn when they are."""
