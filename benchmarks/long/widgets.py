@@ -26,8 +26,9 @@ WATCH = """() => {
   const press = () => { window.pressed = performance.now(); };
   addEventListener('input', press, true);
   addEventListener('keydown', press, true);
-  new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); })))
-    .observe(place, { attributes: true, attributeFilter: ['data-revision'] });
+  const seen = () => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
+  new MutationObserver((all) => all.some((each) => each.oldValue !== place.dataset.revision) && seen())
+    .observe(place, { attributeFilter: ['data-revision'], attributeOldValue: true });
 }"""
 
 

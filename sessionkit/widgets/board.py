@@ -106,7 +106,7 @@ class Board(anywidget.AnyWidget):
     def follow(self, control: Control) -> None:
         """Shows what comes of a control that was set."""
 
-    def say_more(self) -> None:
+    def _say_more(self) -> None:
         """Says what takes longer to find out than the pictures take, once these are on their way."""
 
     def draw(self) -> None:
@@ -184,7 +184,7 @@ class Board(anywidget.AnyWidget):
                 self._answered = str(message.get("number", ""))
                 self._act(message)
                 self.show_controls()
-            self.say_more()
+            self._say_more()
 
     def _act(self, message: dict[str, Any]) -> None:
         kind, picture = message["kind"], str(message.get("picture"))
