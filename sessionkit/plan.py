@@ -417,6 +417,7 @@ class Plan:
         batch = batch if windows.takes_null_values else without_null_values(batch)
         lives: list[Run] = []
         first, buffers = 0, ()
+        changelog = of_lives.changelog_of(state, restarts, retention_ms)
         with alone_with(state):
             times = checked_clock(clock, len(batch))
             if times is None:
@@ -427,11 +428,14 @@ class Plan:
             for restart in [*restarts, None]:
                 stop = len(batch) if restart is None else restart.row + 1
                 kind = None if restart is None else restart.kind
-                part = whole.part(first, stop, kind, buffers)
+                log = changelog if kind is not None else None  # of the last life nothing is restored
+                part = whole.part(first, stop, kind, buffers=buffers, changelog=log)
                 lives.append(self._run_life(batch.slice(first, stop), state, part))
                 done: Any = lives[-1].deployed
                 first, buffers = first + done.committed_count, done.buffers_left
                 if kind is not None:
+                    if changelog is not None:
+                        changelog.restore(state, kind)
                     state.restart_task(kind)
         last = lives[-1]
         return Run(self, last._outcome, deployed=of_lives.together(lives, restarts), _store=last._store)
