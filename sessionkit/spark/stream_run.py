@@ -247,9 +247,13 @@ class StreamRun(SparkInput):
         """What will run and how, in a line."""
         windows, source = self.plan._complete_windows, self.plan.source
         return (
-            f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan._strategy.replace('_', ' ')} · "
+            f"{windows.noun}s on a stream · {windows.in_words()} · {self._sent_in_words()} · "
             f"state by {source.partition}, in order of {source.offset}{choice_in_words(self._frame.sparkSession)}"
         )
+
+    def _sent_in_words(self) -> str:
+        waits = self.plan._suppression
+        return f"emit {self.plan._strategy.replace('_', ' ')}" if waits is None else waits.code().removeprefix(".")
 
     def __repr__(self) -> str:
         return f"StreamRun: {self.summary()}"
@@ -275,7 +279,9 @@ class StreamRun(SparkInput):
     @cached_property
     def _bound(self) -> dict[str, str]:
         """What may not change while there is a state."""
-        return {**self.plan._bound(), "retention": str(self._retention_ms)}
+        waits = self.plan._suppression
+        suppress = {} if waits is None else {"suppress": waits.kept_as}
+        return {**self.plan._bound(), "retention": str(self._retention_ms), **suppress}
 
     @cached_property
     def _name(self) -> str:
