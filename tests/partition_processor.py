@@ -32,7 +32,7 @@ class _Value:
         return self._name in self._kept
 
     def get(self) -> tuple[Any, ...]:
-        row: tuple[Any, ...] = pickle.loads(self._kept[self._name])  # noqa: S301 (what the test put there)
+        row: tuple[Any, ...] = pickle.loads(self._kept[self._name])
         return row
 
     def update(self, row: tuple[Any, ...]) -> None:
@@ -118,7 +118,13 @@ def micro_batch(processor: PartitionProcessor, state: StateOfOne, table: pa.Tabl
 
 
 def through_processor(
-    plan: sk.Plan, table: pa.Table, cuts: list[int], state: StateOfOne | None = None, *, forgets: bool = False, **job: Any
+    plan: sk.Plan,
+    table: pa.Table,
+    cuts: list[int],
+    state: StateOfOne | None = None,
+    *,
+    forgets: bool = False,
+    **job: Any,
 ) -> tuple[pa.Table, StateOfOne]:
     """(all events of one partition's records in these micro-batches, the state behind them).
 

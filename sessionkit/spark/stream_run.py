@@ -245,15 +245,12 @@ class StreamRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line."""
-        windows, source = self.plan._complete_windows, self.plan.source
+        windows, source, waits = self.plan._complete_windows, self.plan.source, self.plan._suppression
+        emit = f"emit {self.plan._strategy.replace('_', ' ')}{'' if waits is None else waits.code()}"
         return (
-            f"{windows.noun}s on a stream · {windows.in_words()} · {self._sent_in_words()} · "
+            f"{windows.noun}s on a stream · {windows.in_words()} · {emit} · "
             f"state by {source.partition}, in order of {source.offset}{choice_in_words(self._frame.sparkSession)}"
         )
-
-    def _sent_in_words(self) -> str:
-        waits = self.plan._suppression
-        return f"emit {self.plan._strategy.replace('_', ' ')}" if waits is None else waits.code().removeprefix(".")
 
     def __repr__(self) -> str:
         return f"StreamRun: {self.summary()}"
@@ -280,7 +277,7 @@ class StreamRun(SparkInput):
     def _bound(self) -> dict[str, str]:
         """What may not change while there is a state."""
         waits = self.plan._suppression
-        suppress = {} if waits is None else {"suppress": waits.kept_as}
+        suppress = {} if waits is None else {"suppress": waits.kept_as()}
         return {**self.plan._bound(), "retention": str(self._retention_ms), **suppress}
 
     @cached_property

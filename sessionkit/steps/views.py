@@ -71,12 +71,12 @@ class ChangelogView(View):
 
     def sent(self, outcome: Outcome) -> Mapping[str, Any]:
         """The results of a step that go downstream: with suppress those that its buffer lets go."""
-        waits = self._job.suppression
-        if self.stage is None or waits is None:
-            return tables.changelog(outcome, self._job.strategy)
-        if waits.most_bytes is None:
-            return self.stage.step(tables.changelog(outcome, self._job.strategy))
-        return self.stage.step(weighed_updates(outcome, dict(self._job.aggregations), self._job.holds))
+        job = self._job
+        if job.suppression is not None and job.suppression.most_bytes is not None:
+            sent = weighed_updates(outcome, dict(job.aggregations), job.holds)
+        else:
+            sent = tables.changelog(outcome, job.strategy)
+        return sent if self.stage is None else self.stage.step(sent)
 
 
 class TraceView(View):

@@ -51,12 +51,8 @@ class Suppression:
         """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""
         return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
 
-    @property
     def kept_as(self) -> str:
-        """What may not change where results that wait are kept: how they lie in the buffer, and what is known of each.
-
-        The time limit, and how much may wait, can be another from the next record on.
-        """
+        """What may not change while results are kept, unlike the time limit and how much may wait."""
         return UNTIL[0 if self.is_final else 1] + ("" if self.most_bytes is None else ", by bytes")
 
     def is_over(self, records: int, size: int) -> bool:

@@ -151,10 +151,8 @@ def suppress_rows(  # type: ignore[no-untyped-def]
 
 # Columns of a changelog whose bytes count: those of a result without its old value, and of that, which is told as text.
 # Of a result that waits, the old value is that of the first result of its window that waited. No user names results so.
-SIZE, OLD_SIZE, OLD = "sessionkit size", "sessionkit old size", "sessionkit old"
-NOT_RESULTS = (
-    "partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", SIZE, OLD_SIZE, OLD,
-)  # fmt: skip
+SIZE, OLD_SIZE, OLD = WEIGHTS = ("sessionkit size", "sessionkit old size", "sessionkit old")
+NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", *WEIGHTS)
 
 
 class Waiting(NamedTuple):
@@ -209,29 +207,26 @@ class Suppressor:
         if self.waiting is not None:
             place[:carried] = self.waiting.place_ms
         partitions, code = np.unique(np.asarray(columns["partition"]), return_inverse=True)
-        held, key_place, first_held = np.full(rows.key_count, NOT_HELD), *np.zeros((2, rows.key_count), np.int64)
         out, after, stopped = [], [], []
         first, order = grouped(code, len(partitions))
         for number, partition in enumerate(partitions.tolist()):
             of_partition = order[first[number] : first[number + 1]]
             of_before = int(np.searchsorted(of_partition, carried))
-            of_keys = (key_place, held, first_held)
-            full, sent_rows, sent_at = self._partition(partition, of_partition, of_before, rows, place, *of_keys)
+            full, sent_rows, sent_at = self._partition(partition, of_partition, of_before, rows, place)
             stopped += [(full, partition)] if full >= 0 else []
             out.append(sent_rows)
             after.append(sent_at)
         if stopped:
             row, partition = min(stopped)
             state = self._state[partition]
-            sizes = () if self._settings.most_bytes is None else (int(state[BYTES]),)
-            raise buffer_full(self._settings, partition, rows.offset[row], int(state[WAITING]), *sizes)
-        self._wait(columns, carried, rows, held, first_held, key_place)
+            raise buffer_full(self._settings, partition, rows.offset[row], int(state[WAITING]), int(state[BYTES]))
+        self._wait(columns, carried, rows)
         return self._out(columns, _whole(out), _whole(after))
 
     def _partition(
-        self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs, *of_keys: Longs
+        self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs
     ) -> tuple[int, Longs, Longs]:
-        settings, (key_place, held, first_held) = self._settings, of_keys
+        settings = self._settings
         state = self._state.setdefault(partition, np.array([-1, 0, 0, 0, 0]))
         state[[WAITING, SENT, BYTES]] = 0
         limits = (INT64_MAX if limit is None else limit for limit in (settings.most_records, settings.most_bytes))
@@ -239,16 +234,14 @@ class Suppressor:
         full = suppress_rows(
             mine, carried, rows.key, rows.rank, place, rows.timestamp_ms, rows.silent, rows.size, rows.old_size,
             rows.old, settings.waits_ms(self._windows), *limits, settings.shuts_down, settings.is_final,
-            key_place, held, first_held, heap, state, sent, sent_at,
+            rows.key_place, rows.held, rows.first_held, heap, state, sent, sent_at,
         )  # fmt: skip
         return full, sent[: state[SENT]], sent_at[: state[SENT]]
 
-    def _wait(
-        self, columns: Mapping[str, Column], carried: int, rows: _Rows, held: Longs, first_held: Longs, place: Longs
-    ) -> None:
-        keys = np.flatnonzero(held != NOT_HELD)
-        keys = keys[np.lexsort((rows.rank[keys], place[keys], np.asarray(columns["partition"])[held[keys]]))]
-        held, first = held[keys], first_held[keys]
+    def _wait(self, columns: Mapping[str, Column], carried: int, rows: _Rows) -> None:
+        keys, place = np.flatnonzero(rows.held != NOT_HELD), rows.key_place
+        keys = keys[np.lexsort((rows.rank[keys], place[keys], np.asarray(columns["partition"])[rows.held[keys]]))]
+        held, first = rows.held[keys], rows.first_held[keys]
         waiting = taken(columns, held)
         if SIZE in columns:
             waiting[SIZE] = rows.size[held] + np.where(rows.old[held] == rows.old[first], 0, rows.old_size[held])
@@ -258,7 +251,7 @@ class Suppressor:
     def _out(self, columns: Mapping[str, Column], row: Longs, after: Longs) -> dict[str, Column]:
         order = np.argsort(after, kind="stable")
         row, after = row[order], after[order]
-        shown = taken({name: column for name, column in columns.items() if name not in (SIZE, OLD_SIZE, OLD)}, row)
+        shown = taken({name: column for name, column in columns.items() if name not in WEIGHTS}, row)
         shown["offset"] = np.asarray(columns["offset"])[after]
         if self._settings.is_final:
             shown["what"] = repeated("final", len(row))
@@ -266,14 +259,15 @@ class Suppressor:
 
 
 class _Rows:
-    """The rows of a changelog as the loop reads them: numbers of their windowed keys, ranks, times."""
+    """The rows of a changelog as the loop reads them, and what it finds for each windowed key: rows, and its place."""
 
     def __init__(self, columns: Mapping[str, Column], settings: Suppression, silent: Flags, holds: str) -> None:
         start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
         keys = columns["key"].dictionary_encode()
         code = keys.indices.to_numpy()
         self.key, some = _numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
-        self.key_count = len(some)
+        self.held = np.full(len(some), NOT_HELD)
+        self.first_held, self.key_place = np.zeros((2, len(some)), np.int64)
         self.rank = ranks_of_windows(keys.dictionary, code[some], start_ms[some], end_ms[some], holds)
         self.timestamp_ms = np.asarray(columns["timestamp_ms"], np.int64)
         self.offset = np.asarray(columns["offset"])
@@ -288,9 +282,9 @@ class _Rows:
 def can_be_null(aggregations: Mapping[str, Aggregation]) -> bool:
     """Whether a window whose results are all null has no aggregate, which is then none for Kafka.
 
-    What is made of several parts is there, even if what is shown of it is null.
+    An aggregate that begins as a list or as several parts is there, even if what is shown of it is null.
     """
-    return all(len(aggregation.parts) < 2 for aggregation in aggregations.values())
+    return all(not each.parts or each.initializer() is None for each in aggregations.values())
 
 
 def _numbered(*columns: Longs) -> tuple[Longs, Longs]:
@@ -317,13 +311,11 @@ def _whole(parts: list[Longs]) -> Longs:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def buffer_full(
-    settings: Suppression, partition: int, offset: int, records: int, size: int | None = None
-) -> BufferFull:
+def buffer_full(settings: Suppression, partition: int, offset: int, records: int, size: int) -> BufferFull:
     """The error for a buffer that is full at this record, which stops the application."""
     limits = {"max_records": settings.most_records, "max_bytes": settings.most_bytes}
     room = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
     what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {room}"
     want = "more room, a shorter grace, or no limit; nothing of this run was committed"
-    got = plural(records, "result") if size is None else f"{plural(records, 'result')} of {plural(size, 'byte')}"
+    got = plural(records, "result") + ("" if settings.most_bytes is None else f" of {plural(size, 'byte')}")
     return BufferFull(problem(what, got, want))

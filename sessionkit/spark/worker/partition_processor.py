@@ -31,20 +31,19 @@ PACKING: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
 class PartitionProcessor(StatefulProcessor):
     """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
 
-    What Spark keeps is `head` (how far it came) and `chunks` (the windows), with suppress also `buffer_head` (its clock
-    in place of stream time) and `buffer_chunks` (the results that wait).
+    What Spark keeps is `head` (how far it came) and `chunks` (the windows), and of the buffer of suppress the same.
     """
 
     def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
         # packed as Spark packs all of this, and unpacked only where it is worked on
         self._job, self._bound, self._run = PACKING.dumps(job), dict(bound), run
-        self._names = ("", "buffer_") if job.suppression is not None else ("",)
+        self._has_buffer = job.suppression is not None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Opens the state variables of the partition by their names."""
         self._states = [
             (handle.getValueState(f"{name}head", HEAD), handle.getMapState(f"{name}chunks", CHUNK_NUMBER, CHUNK))
-            for name in self._names
+            for name in ("", *(["buffer_"] if self._has_buffer else []))
         ]
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
@@ -56,8 +55,8 @@ class PartitionProcessor(StatefulProcessor):
 
         job: Job = PACKING.loads(self._job)
         files = SharedFiles(self._run, len(self._states))
-        kept = [KeptState(*state, self._bound, files) for state in self._states]
-        for step in without_stack(micro_batch(job, rows, *kept)):
+        kept, *buffer = (KeptState(*state, self._bound, files) for state in self._states)
+        for step in without_stack(micro_batch(job, rows, kept, *buffer)):
             yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:

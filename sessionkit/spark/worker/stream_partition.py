@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.errors import StoreCorrupted, problem
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
 from sessionkit.steps.job import Job
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
 def micro_batch(
     job: Job, frames: Iterable[pd.DataFrame], kept: KeptState, kept_buffer: KeptState | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """The records of one partition through the engine, over what was kept of it: (events, how far it came) a step.
-
-    With suppress, results wait in `kept_buffer`.
-    """
+    """The records of one partition through the engine, over what was kept of it: (events, how far it came) a step."""
     assert job.source.offset is not None
     place = job.columns.index(job.source.offset)
     runs = [Packed(*row) for frame in frames for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
@@ -37,21 +33,20 @@ def micro_batch(
     state, before = kept.read(job.holds, partition)
     run = PartitionRun(job, partition, state)
     assert isinstance(run.view, EventsView)
-    stage, buffer = run.view.stage, None
-    if stage is not None and kept_buffer is not None:
+    stage: Any = run.view.stage
+    if kept_buffer is not None:
         buffer, _ = kept_buffer.read(HOLDS, partition)
-        check_together(state, buffer)
-        read_buffer(stage, buffer)
+        read_buffer(stage, buffer, state.snapshot(partition).position)
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
         events = list(run.step(step))
-        if stage is not None and buffer is not None:
+        if kept_buffer is not None:
             keep_buffer(stage, buffer, state.snapshot(partition).position)
         counts = json.dumps(counted(before, run.view.counts))
         progress = (partition, *state.snapshot(partition).noted(), len(state), counts)
         yield to_stream(events) if events else b"", *progress
     kept.write(job.holds, state, progress)
-    if buffer is not None and kept_buffer is not None:
+    if kept_buffer is not None:
         kept_buffer.write(HOLDS, buffer, (partition, *buffer.snapshot(partition).noted(), len(buffer), "{}"))
 
 
@@ -98,14 +93,6 @@ def counted(before: Mapping[str, int], added: Mapping[str, int]) -> Counter[str]
         if before and name not in before:
             del total[name]
     return total
-
-
-def check_together(state: ChunkedState, buffer: ChunkedState) -> None:
-    """Refuses windows and a buffer of suppress that are not of one micro-batch (`StoreCorrupted`)."""
-    windows, results = (each.snapshot(each.partition).position for each in (state, buffer))
-    if windows != results:
-        got, want = f"offset {results} in place of {windows}", "a buffer as it was written with the windows"
-        raise StoreCorrupted(problem("the buffer of suppress in a state is of another micro-batch", got, want))
 
 
 def check_plan(bound: Mapping[str, str], asked: Mapping[str, str]) -> None:

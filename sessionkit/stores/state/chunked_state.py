@@ -74,13 +74,10 @@ class ChunkedState(ColumnState):
 
     def replace(self, rows: Longs, columns: StoredColumns, snapshot: Snapshot) -> None:
         """Takes these in the place of all: row `rows[j]` as it was, or where that is -1 one that is to be written."""
-        gone, is_new = self._chunk != _UNWRITTEN, rows < 0
-        gone[rows[~is_new]] = False
+        gone = np.isin(np.arange(len(self)), rows, invert=True) & (self._chunk != _UNWRITTEN)
         self._gone.append(np.stack([self._chunk[gone], self._row[gone]]))
-        new = np.full(len(rows), _UNWRITTEN)
-        chunk, row = new.copy(), new
-        chunk[~is_new], row[~is_new] = self._chunk[rows[~is_new]], self._row[rows[~is_new]]
-        self._chunk, self._row, self._loaded = chunk, row, np.zeros(len(rows), np.bool_)
+        self._chunk, self._row = (np.append(each, _UNWRITTEN)[rows] for each in (self._chunk, self._row))
+        self._loaded = np.zeros(len(rows), np.bool_)
         self._held, self.snapshots = columns, {self.partition: snapshot}
 
     def seal(self) -> Change:
