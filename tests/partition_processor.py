@@ -1,9 +1,9 @@
 """The class that Spark calls for a partition of a stream, driven without Spark: its state lies in dicts."""
 
 import dataclasses
-import pickle
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -22,25 +22,26 @@ from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, pack
 
 
-class _Value:
-    """A state variable that holds one row, of exactly the fields of its schema."""
+class Value:
+    """A state variable that holds one row, with the fields of its schema."""
 
     def __init__(self, kept: dict[str, Any], name: str, schema: str) -> None:
-        self._kept, self._name, self._width = kept, name, len(schema.split(", "))
+        self._kept, self._name = kept, name
+        self._types = [int if each.endswith(" long") else str for each in schema.split(", ")]
 
     def exists(self) -> bool:
         return self._name in self._kept
 
     def get(self) -> tuple[Any, ...]:
-        row: tuple[Any, ...] = pickle.loads(self._kept[self._name])
+        row: tuple[Any, ...] = self._kept[self._name]
         return row
 
     def update(self, row: tuple[Any, ...]) -> None:
-        assert len(row) == self._width and all(isinstance(each, int | str) for each in row)
-        self._kept[self._name] = pickle.dumps(row)
+        assert [type(each) for each in row] == self._types
+        self._kept[self._name] = row
 
 
-class _Map:
+class Chunks:
     """A state variable that holds chunks by their number."""
 
     def __init__(self, kept: dict[str, Any], name: str) -> None:
@@ -50,29 +51,30 @@ class _Map:
         return iter(list(self._rows.items()))
 
     def updateValue(self, key: tuple[int], row: tuple[bytes, bytes]) -> None:
-        assert all(isinstance(each, bytes) for each in row)
+        assert all(type(each) is bytes for each in row)
         self._rows[key] = row
 
     def removeKey(self, key: tuple[int]) -> None:
         del self._rows[key]
 
 
-class StateOfOne:
-    """What Spark keeps of one partition; a copy of `kept` is what is there if a micro-batch is tried again."""
+class Kept:
+    """What Spark keeps of one partition, by the names of the variables."""
 
-    def __init__(self, kept: dict[str, Any] | None = None) -> None:
-        self.kept: dict[str, Any] = {} if kept is None else kept
+    def __init__(self, variables: dict[str, Any] | None = None) -> None:
+        self.variables: dict[str, Any] = {} if variables is None else variables
 
-    def getValueState(self, name: str, schema: str) -> _Value:
+    def getValueState(self, name: str, schema: str) -> Value:
         assert schema == HEAD
-        return _Value(self.kept, name, schema)
+        return Value(self.variables, name, schema)
 
-    def getMapState(self, name: str, key: str, schema: str) -> _Map:
+    def getMapState(self, name: str, key: str, schema: str) -> Chunks:
         assert (key, schema) == (CHUNK_NUMBER, CHUNK)
-        return _Map(self.kept, name)
+        return Chunks(self.variables, name)
 
-    def copy(self) -> "StateOfOne":
-        return StateOfOne({name: dict(each) if isinstance(each, dict) else each for name, each in self.kept.items()})
+    def copy(self) -> "Kept":
+        """What is there if a micro-batch is tried again."""
+        return Kept({name: dict(each) if isinstance(each, dict) else each for name, each in self.variables.items()})
 
 
 def events_job(plan: sk.Plan, table: pa.Table, types: Mapping[str, pa.DataType] | None = None, **changes: Any) -> Job:
@@ -95,66 +97,45 @@ def events_job(plan: sk.Plan, table: pa.Table, types: Mapping[str, pa.DataType] 
     return dataclasses.replace(job, **changes)
 
 
-def bound_of(plan: sk.Plan) -> dict[str, str]:
-    """What a stream notes of the plan in its state."""
-    return StreamRun._bound.func(_StreamOf(plan, plan._complete_windows.retention_ms(None)))  # type: ignore[attr-defined, no-any-return]
-
-
-@dataclasses.dataclass
-class _StreamOf:
-    plan: sk.Plan
-    _retention_ms: int
-
-
-def micro_batch(processor: PartitionProcessor, state: StateOfOne, table: pa.Table) -> pa.Table | None:
-    """The events of a micro-batch with these records of one partition; what was kept changes once it is through."""
+def micro_batch(job: Job, plan: sk.Plan, kept: Kept, table: pa.Table, run: str) -> pa.Table:
+    """The events of a micro-batch with these records of one partition; `run` names the files in shared memory."""
+    stream = SimpleNamespace(plan=plan, _retention_ms=job.retention_ms)
+    processor = PartitionProcessor(job, StreamRun._bound.func(stream), run)  # type: ignore[attr-defined]
+    processor.init(kept)  # type: ignore[arg-type]
     places = [table.column_names.index(name) for name in ("partition", "offset")]
     packed = pa.Table.from_batches(pack(iter(table.to_batches()), *places, ("partition", "offset"))).to_pandas()
-    processor.init(state)  # type: ignore[arg-type]
-    sent = []
-    for frame in processor.handleInputRows((0,), iter([packed[list(Packed._fields)]]), None):
-        sent += [pa.ipc.open_stream(data).read_all() for data in frame["data"] if data]
-    return pa.concat_tables(sent) if sent else None
+    frames = list(processor.handleInputRows((0,), iter([packed[list(Packed._fields)]]), None))
+    sent = [pa.ipc.open_stream(data).read_all() for frame in frames for data in frame["data"] if data]
+    return pa.concat_tables([job.schema.empty_table(), *sent])
 
 
 def through_processor(
-    plan: sk.Plan,
-    table: pa.Table,
-    cuts: list[int],
-    state: StateOfOne | None = None,
-    *,
-    forgets: bool = False,
-    **job: Any,
-) -> tuple[pa.Table, StateOfOne]:
-    """(all events of one partition's records in these micro-batches, the state behind them).
+    plan: sk.Plan, table: pa.Table, cuts: list[int], kept: Kept | None = None, *, forgets: bool = False, **job: Any
+) -> tuple[pa.Table, Kept]:
+    """(all events of one partition's records in these micro-batches, what is kept of it then).
 
     Args:
-        forgets: nothing is found in shared memory, as on another machine.
+        forgets: nothing is found in shared memory, as after a restart and on another machine.
     """
-    what = events_job(plan, table, **job)
-    run, state = uuid4().hex, StateOfOne() if state is None else state
-    events = [what.schema.empty_table()]
+    of_events, events = events_job(plan, table, **job), []
+    run, kept = uuid4().hex, Kept() if kept is None else kept
     try:
         for begin, end in pairwise([0, *cuts, len(table)]):
-            if begin == end:
-                continue
-            part = micro_batch(PartitionProcessor(what, bound_of(plan), run), state, table.slice(begin, end - begin))
-            events += [] if part is None else [part]
+            if begin < end:
+                events.append(micro_batch(of_events, plan, kept, table.slice(begin, end - begin), run))
             if forgets:
                 SharedFiles(run).remove()
     finally:
         SharedFiles(run).remove()
-    return pa.concat_tables(events), state
+    return pa.concat_tables([of_events.schema.empty_table(), *events]), kept
 
 
-def assert_as_local(events: pa.Table, run: Run, job: Job) -> int:
+def assert_as_local(events: pa.Table, run: Run) -> int:
     """The results and the dropped records are those of the run, in its order; how many results there are."""
     is_dropped = pa.compute.equal(events["what"], "dropped")
-    for got, expected in (
-        (events.filter(pa.compute.invert(is_dropped)), run.changelog()),
-        (events.filter(is_dropped), run.dropped(missing_grace=False)),
-    ):
-        names = [name for name in expected.column_names if name != "what" or "what" in got.column_names]
-        kinds = pa.schema([job.schema.field(name) for name in names])
-        assert got.select(names).to_pylist() == fit(columns_of(expected.select(names)), kinds).to_pylist()
-    return len(events) - int(pa.compute.sum(is_dropped).as_py() or 0)
+    sent = events.filter(pa.compute.invert(is_dropped))
+    for got, expected in ((sent, run.changelog()), (events.filter(is_dropped), run.dropped(missing_grace=False))):
+        names = expected.column_names
+        schema = pa.schema([events.schema.field(name) for name in names])
+        assert got.select(names).to_pylist() == fit(columns_of(expected), schema).to_pylist()
+    return len(sent)
