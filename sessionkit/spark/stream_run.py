@@ -246,7 +246,7 @@ class StreamRun(SparkInput):
     def summary(self) -> str:
         """What will run and how, in a line."""
         windows, source, waits = self.plan._complete_windows, self.plan.source, self.plan._suppression
-        emit = f"emit {self.plan._strategy.replace('_', ' ')}{'' if waits is None else waits.code()}"
+        emit = f"emit {self.plan._strategy.replace('_', ' ')}{'' if waits is None else f', {waits.code()[1:]}'}"
         return (
             f"{windows.noun}s on a stream · {windows.in_words()} · {emit} · "
             f"state by {source.partition}, in order of {source.offset}{choice_in_words(self._frame.sparkSession)}"

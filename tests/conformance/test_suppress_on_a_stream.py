@@ -60,7 +60,7 @@ def test_the_cases_are_all_there() -> None:
     kinds = {kind: sum(case["window"]["kind"] == kind for case in CASES) for kind in ("session", "sliding", "hopping")}
     assert (len(CASES), kinds) == (114, {"session": 31, "sliding": 25, "hopping": 32})
     assert sum("max_bytes" in case["suppress"] for case in CASES) == 26
-    assert sum("error" in case["expected"] for case in CASES) == 13
+    assert sum("error" in case["expected"] for case in CASES) == 18
 
 
 @pytest.mark.parametrize("cuts", [0, 2, 7])
@@ -71,5 +71,5 @@ def test_a_stream_equals_kafka(case: dict[str, Any], cuts: int) -> None:
         with pytest.raises(BufferFull) as full:
             per_record(case, cuts)
         assert _offset(full.value) == expected["error"]["after_record"]
-    else:
-        assert per_record(case, cuts) == [record["outputs"] for record in expected["per_record"]]
+        case = {**case, "records": case["records"][: len(expected["per_record"])]}
+    assert per_record(case, cuts) == [record["outputs"] for record in expected["per_record"]]
