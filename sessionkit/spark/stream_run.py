@@ -236,7 +236,7 @@ class StreamRun(SparkInput):
         """What Kafka Streams would count of this query, by partition, in the columns of `Run.kafka_metrics`.
 
         From the first record on, as `metrics()`; rates and latencies are null: a micro-batch has no such clock. How
-        late records are is left out.
+        late records are, and what suppress sent and held, is left out.
         """
         partitions = self.progress(query).partitions
         return kafka_metrics_of_counts({number: each.counts for number, each in partitions.items()}, level)
