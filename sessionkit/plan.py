@@ -321,7 +321,7 @@ class Plan:
             A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
         Raises:
             InvalidArgument: the DataFrame is no stream, or the plan does not name a partition and an offset column.
-            NotBuilt: suppress, or idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
+            NotBuilt: idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
         Example:
             >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         """
