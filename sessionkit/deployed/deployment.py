@@ -77,7 +77,8 @@ class Deployment:
             records count until newer ones have moved it on, and no final result that was sent before the last commit
             is sent again. With "disk", as a row alone has it, the store is found as it was, but on disk it has not
             observed any time yet; one in memory is always restored from its changelog. With "changelog" the disk is
-            lost: what has expired by the largest time that was ever put is not there. With "killed" the application
+            lost: what has expired by the largest time that was ever put is not there. A restore begins at the time of
+            the last entry minus the retention, as in Kafka 4.4. With "killed" the application
             crashes right after the record: its cache is lost, and the records since the last commit are read again and
             count again. What suppress holds back waits in the next life, too, after a kill as it was at the last
             commit. What a broker deletes from a changelog by its wall clock is not modelled.

@@ -1,0 +1,67 @@
+"""What Kafka Streams 4.4 restores of a changelog: not what is older than its last entry by more than the retention."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from tests.deployments import processor_only
+
+BEGIN_MS = 1_767_225_600_000
+SESSIONS = sk.SessionWindows(inactivity_gap="7ms", grace="1ms")
+
+
+def run(windows: Any, rows: list[tuple[str, int]], emit: str = "on_window_close", **told: Any) -> list[tuple[Any, ...]]:
+    """(key, start, value) of each result, by times from the beginning on."""
+    frame = pd.DataFrame(rows, columns=["key", "at"])
+    frame["at"] = pd.to_datetime(frame["at"] + BEGIN_MS, unit="ms", utc=True)
+    plan = sk.group_by_key("key", timestamp="at").windowed_by(windows).emit(emit).count()
+    sent = plan.run(frame, deployment=sk.Deployment.plain(**told)).changelog()
+    start = (sent["window_start"].astype("datetime64[ms, UTC]").astype("int64") - BEGIN_MS).tolist()
+    return list(zip(sent["key"], start, sent["count"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("by", ["kernels", "processor"])
+@pytest.mark.parametrize(
+    ("retention", "again"), [("52ms", [("a", 107), ("b", 126)]), ("51ms", [("b", 126)]), ("23ms", [("b", 126)])]
+)
+def test_a_crash_sends_again_only_what_is_restored(by: str, retention: str, again: list[tuple[str, int]]) -> None:
+    """Found beside a broker: 4.4 began to restore behind the session of 107, whose result waits for nothing more."""
+    rows = [("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159), ("a", 187)]
+    told = {"commit_every": [1, 5], "restarts": [(4, "killed")], "retention": retention}
+    if by == "processor":
+        with processor_only():
+            sent = run(SESSIONS, rows, store="rocksdb", **told)
+    else:
+        sent = run(SESSIONS, rows, store="rocksdb", **told)
+    first = [("a", 18, 1), ("a", 107, 1), ("b", 126, 1), ("a", 131, 1)]
+    assert sent[: len(first)] == first
+    assert [each[:2] for each in sent[len(first) :] if each[1] <= 126] == again
+
+
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize(("last", "count"), [(35, 3), (36, 1)])
+def test_a_window_that_is_not_restored_begins_anew(store: str, last: int, count: int) -> None:
+    """The window from 10 has its last entry at 11; with one at 36 behind it the restore begins at 12."""
+    rows = [("a", 10), ("a", 11), ("b", last), ("a", 12)]
+    windows, restarts = sk.TimeWindows(size="10ms", grace="0ms"), [(2, "changelog")]
+    sent = run(windows, rows, "on_window_update", store=store, commit_every=[2, 3], restarts=restarts, retention="24ms")
+    assert sent[-1] == ("a", 10, count)
+
+
+def test_files_that_were_closed_in_peace_know_their_offset() -> None:
+    rows = [("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159), ("a", 187)]
+    told: dict[str, Any] = {"store": "rocksdb", "commit_every": [1, 5], "retention": "23ms"}
+    one = run(SESSIONS, rows, restarts=[(4, "killed")], **told)
+    both = run(SESSIONS, rows, restarts=[(0, "disk"), (4, "killed")], **told)
+    assert (one.count(("a", 107, 1)), both.count(("a", 107, 1))) == (1, 2)
+
+
+@pytest.mark.parametrize(("caching", "session"), [(False, ("a", 100, 4)), (True, ("a", 105, 1))])
+def test_a_cache_writes_a_session_at_the_time_of_its_last_record(caching: bool, session: tuple[str, int, int]) -> None:
+    """Without one the record of 104 has an entry of its own, so that the session's last one lies behind that."""
+    rows = [("a", 100), ("a", 104), ("a", 101), ("b", 200), ("a", 105)]
+    told: dict[str, Any] = {"store": "memory", "commit_every": [2, 3, 4], "retention": "97ms"}
+    sent = run(SESSIONS, rows, "on_window_update", caching=caching, restarts=[(3, "disk")], **told)
+    assert sent[-1] == session
