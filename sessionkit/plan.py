@@ -86,7 +86,7 @@ class Plan:
         if type(windows) not in WINDOW_KINDS:
             want = 'sk.SessionWindows(inactivity_gap="30s", grace="10s")'
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
-        zone = getattr(windows, "timezone", None)  # of calendar windows
+        zone = vars(windows).get("timezone")  # of calendar windows
         return dataclasses.replace(self, windows=windows, source=dataclasses.replace(self.source, shown_in=zone))
 
     @called_as('plan.with_windows(grace="1h"); plan.windowed_by(…) takes other windows')
@@ -321,7 +321,7 @@ class Plan:
             A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
         Raises:
             InvalidArgument: the DataFrame is no stream, or the plan does not name a partition and an offset column.
-            NotBuilt: suppress, or idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
+            NotBuilt: idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
         Example:
             >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         """
@@ -417,6 +417,7 @@ class Plan:
         batch = batch if windows.takes_null_values else without_null_values(batch)
         lives: list[Run] = []
         first, buffers = 0, ()
+        changelog = of_lives.changelog_of(state, restarts, retention_ms)
         with alone_with(state):
             times = checked_clock(clock, len(batch))
             if times is None:
@@ -427,11 +428,14 @@ class Plan:
             for restart in [*restarts, None]:
                 stop = len(batch) if restart is None else restart.row + 1
                 kind = None if restart is None else restart.kind
-                part = whole.part(first, stop, kind, buffers)
+                log = changelog if kind is not None else None  # of the last life nothing is restored
+                part = whole.part(first, stop, kind, buffers=buffers, changelog=log)
                 lives.append(self._run_life(batch.slice(first, stop), state, part))
                 done: Any = lives[-1].deployed
                 first, buffers = first + done.committed_count, done.buffers_left
                 if kind is not None:
+                    if changelog is not None:
+                        changelog.restore(state, kind)
                     state.restart_task(kind)
         last = lives[-1]
         return Run(self, last._outcome, deployed=of_lives.together(lives, restarts), _store=last._store)

@@ -1,4 +1,4 @@
-"""How long the board of `sk.tune` takes in JupyterLab: from a key press to the changed picture, and to a zoomed one."""
+"""How long the board of `sk.tune` takes in JupyterLab, and the page with sliders: from a key press to the picture."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import shutil
 import statistics
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from benchmarks.data import visits
 from tests.browser.lab import Visit, serving, visiting
 from tests.conftest import CHROMIUM_ARGUMENTS, CHROMIUM_NAMES
+from tests.pictures.shapes import history
 
-STEPS = 12
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STEPS = 20
+SLIDERS = ".sessionkit-slider input[type=range]"
 FLIGHTS = """import sessionkit as sk
 data = sk.load_sample("flights")
 plan = (sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC")
@@ -20,15 +28,26 @@ VISITS = """import pyarrow.parquet as pq, sessionkit as sk
 data = pq.read_table({path!r})
 plan = (sk.group_by_key("key", timestamp="ts", unit="ms", partition="partition", offset="offset")
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="60s")).count())"""
+HISTORY = """import sessionkit as sk
+data = {path!r}
+plan = {plan}"""
 # When the newest revision was drawn and painted, and when the key was pressed, by the page's own clock.
 WATCH = """() => {
   const place = document.querySelector('.sessionkit-picture');
   const press = () => { window.pressed = performance.now(); };
   addEventListener('input', press, true);
   addEventListener('keydown', press, true);
-  new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); })))
-    .observe(place, { attributes: true, attributeFilter: ['data-revision'] });
+  const seen = () => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
+  new MutationObserver((all) => all.some((each) => each.oldValue !== place.dataset.revision) && seen())
+    .observe(place, { attributeFilter: ['data-revision'], attributeOldValue: true });
 }"""
+
+
+# Of a page, which draws in the frame after the key press.
+WATCH_PAGE = """() => addEventListener('input', () => {
+  window.pressed = performance.now();
+  requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
+}, true)"""
 
 
 def measure() -> None:
@@ -43,9 +62,13 @@ def measure() -> None:
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         folder = Path(home) / "notebooks"
         folder.mkdir()
+        commits = history()
+        pq.write_table(commits.table, folder / "commits.parquet")
+        of_commits = HISTORY.format(path=str(folder / "commits.parquet"), plan=commits.plan)
         with serving(folder, Path(home)) as server:
             browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
             for records, head in (
+                (len(commits.table), of_commits),
                 (28_491, FLIGHTS),
                 (1_000_000, VISITS.format(path=str(visits(1_000_000)))),
                 (3_000_000, VISITS.format(path=str(visits(3_000_000)))),
@@ -55,43 +78,48 @@ def measure() -> None:
                     visit.open_lab(name)
                     visit.wait_drawn()
                     _print_steps(visit, records)
+            page = browser.new_page()
+            page.goto(commits.plan.run(commits.table).write_html(folder / "page.html").as_uri())
+            page.evaluate(WATCH_PAGE)
+            _say(len(commits.table), "a step of the page's slider", _steps(page, "input[type=range]"))
             browser.close()
 
 
 def _print_steps(visit: Visit, records: int) -> None:
     visit.page.wait_for_timeout(2_000)
     visit.page.evaluate(WATCH)
-    slider = visit.page.locator(".sessionkit-slider input[type=range]").nth(1)
-    slider.focus()
-    _say(records, "a step of the slider, one key", _steps(visit))
+    _say(records, "a step of the slider, one key", _steps(visit.page))
     visit.page.get_by_role("tab", name="many keys", exact=True).click()
     for words in ("as many as fit", "up to 40", "everything"):
         visit.page.get_by_role("radio", name=words, exact=True).click()
         visit.page.wait_for_timeout(5_000)
         visit.page.evaluate(WATCH)
-        slider.focus()
-        _say(records, f"a step of the slider, many keys, {words}", _steps(visit))
+        _say(records, f"a step of the slider, many keys, {words}", _steps(visit.page))
     visit.page.locator(".sessionkit-picture").focus()
     _say(
         records,
         "zooming and moving",
-        [_press(visit, key) for key in ["+", "+", "ArrowRight", "+", "ArrowLeft", "+", "-"]],
+        [_press(visit.page, key) for key in ["+", "+", "ArrowRight", "+", "ArrowLeft", "+", "-"]],
     )
 
 
-def _steps(visit: Visit) -> list[float]:
+def _steps(page: Page, sliders: str = SLIDERS) -> list[float]:
     """Each step is a length that was not tried before: nothing is known of it."""
-    visit.page.keyboard.press("Home")
-    visit.page.wait_for_timeout(3_000)
-    return [_press(visit, "ArrowRight") for _ in range(STEPS)]
+    found = []
+    for slider in (1, 0):
+        page.locator(sliders).nth(slider).focus()
+        page.keyboard.press("Home")
+        page.wait_for_timeout(3_000)
+        found += [_press(page, "ArrowRight") for _ in range(STEPS // 2)]
+    return found
 
 
-def _press(visit: Visit, key: str) -> float:
-    before = visit.page.evaluate("() => window.painted ?? 0")
-    visit.page.keyboard.press(key)
-    visit.page.wait_for_function("before => window.painted > before", arg=before, timeout=60_000, polling=20)
-    visit.page.wait_for_timeout(300)
-    return float(visit.page.evaluate("() => window.painted - window.pressed"))
+def _press(page: Page, key: str) -> float:
+    before = page.evaluate("() => window.painted ?? 0")
+    page.keyboard.press(key)
+    page.wait_for_function("before => window.painted > before", arg=before, timeout=60_000, polling=20)
+    page.wait_for_timeout(300)
+    return float(page.evaluate("() => window.painted - window.pressed"))
 
 
 def _say(records: int, what: str, ms: list[float]) -> None:

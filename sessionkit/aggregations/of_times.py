@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from sessionkit.aggregations.built_ins import one_of_the_values
 from sessionkit.aggregations.contract import Aggregation, built_in
 from sessionkit.base.calls import called_as
@@ -51,10 +49,6 @@ def _by_time(name: Literal["earliest", "latest"], column: str) -> Aggregation:
     return replace(
         one_of_the_values(name, column, chosen, can_be_taken, "a column without unions"),
         result=lambda aggregate: None if aggregate is None else aggregate["value"],
-        result_column=lambda parts: _values(parts[0]),
+        result_column=lambda parts: parts[0].flatten()[0],
         reads_time=True,
     )
-
-
-def _values(timed: pa.StructArray) -> pa.Array:
-    return timed.flatten()[0]

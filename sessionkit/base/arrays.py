@@ -151,10 +151,13 @@ def of_type(column: Any, kind: pa.DataType) -> Any:
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 
 
-def _like(column: npt.NDArray[Any], other: Column) -> Any:
-    """The other column as one of Python objects if `column` is: NumPy makes floats of Arrow's integers with nulls."""
-    is_alike = column.dtype != object or isinstance(other, np.ndarray)
-    return other if is_alike else np.fromiter(other.to_pylist(), object, len(other))
+def _end_to_end(*columns: Column) -> Column:
+    """One column of all; of Python objects if one is: NumPy makes floats of Arrow's integers with nulls."""
+    if not any(isinstance(column, np.ndarray) for column in columns):
+        return pa.concat_arrays([columns[0], *(of_type(column, columns[0].type) for column in columns[1:])])
+    if any(isinstance(column, np.ndarray) and column.dtype == object for column in columns):
+        columns = tuple(c if isinstance(c, np.ndarray) else np.fromiter(c.to_pylist(), object, len(c)) for c in columns)
+    return np.concatenate(columns)
 
 
 def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
@@ -164,9 +167,4 @@ def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> 
 
 def joined(first: Mapping[str, Column], *others: Mapping[str, Column]) -> dict[str, Column]:
     """The columns of the first table, each followed by the rows that it has in the others."""
-    return {
-        name: np.concatenate([column, *(_like(column, each[name]) for each in others)])
-        if isinstance(column, np.ndarray)
-        else pa.concat_arrays([column, *(of_type(each[name], column.type) for each in others)])
-        for name, column in first.items()
-    }
+    return {name: _end_to_end(column, *(each[name] for each in others)) for name, column in first.items()}

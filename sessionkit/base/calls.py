@@ -14,7 +14,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from sessionkit.base.guesses import NEEDLESS, PARAMETERS, unknown_name
+from sessionkit.base.guesses import needless, parameters_meant, unknown_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 P = ParamSpec("P")
@@ -115,9 +115,9 @@ def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) 
     names = {name: each for name, each in signature.parameters.items() if each.kind not in _MANY and name != "self"}
     lacking = [name for name, each in names.items() if each.default is each.empty and name not in given]
     for wrong in (name for name in given if name not in names):
-        if needless := NEEDLESS.get((right.partition("(")[0], wrong)):
-            return f"{right}; {needless}"
-        near = [name for name, others in PARAMETERS.items() if name in names and wrong in others.split()]
+        if reason := needless(right.partition("(")[0], wrong):
+            return f"{right}; {reason}"
+        near = [name for name in parameters_meant(wrong) if name in names]
         near = near or difflib.get_close_matches(wrong, lacking, 1) or difflib.get_close_matches(wrong, names, 1)
         if near:
             return f"{near[0]}= is the nearest name: {right}"

@@ -95,6 +95,8 @@ def run_compiled(
     outcome = run_from(start, windows, aggregations, batch, how.retention_ms, **options)
     life = LIVES[type(windows)](windows, outcome, store, how, before, observed, expiry)
     committed_count = _committed_count(how, len(batch))
+    if how.changelog is not None:
+        how.changelog.add_all(outcome.kept_trace)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
     held = life.held()
     with store.all_or_nothing():

@@ -227,6 +227,7 @@ class Life:
         restart: one of `RESTARTS`, by which the task is started again afterwards. One that is "killed" ends without a
             last commit, and loses what its cache holds.
         buffers: what suppress holds back from the life before, a buffer a partition; none at the first start.
+        changelog: takes note of what is written to the store, if it is restored from there afterwards.
     """
 
     retention_ms: int
@@ -241,9 +242,10 @@ class Life:
     newest_ms: int = -1
     restart: str | None = None
     buffers: Sequence[Any] = ()
+    changelog: Any = None
 
-    def part(self, start: int, stop: int, restart: str | None = None, buffers: Sequence[Any] = ()) -> Life:
-        """The life of the records from row `start` up to row `stop`."""
+    def part(self, start: int, stop: int, restart: str | None = None, **after: Any) -> Life:
+        """The life of the records from row `start` up to row `stop`; `after` is what the one before leaves to it."""
         commits, clock, newest_ms = self.commits, self.clock, self.newest_ms
         if commits is not None:
             commits = frozenset(row - start for row in commits if start <= row < stop)
@@ -251,7 +253,7 @@ class Life:
             newest_ms = max(clock[:start], default=-1)
             clock = clock[start:stop]
         changed: dict[str, Any] = {"commits": commits, "clock": clock, "newest_ms": newest_ms}
-        return dataclasses.replace(self, restart=restart, buffers=buffers, **changed)
+        return dataclasses.replace(self, restart=restart, **after, **changed)
 
 
 class Commits:

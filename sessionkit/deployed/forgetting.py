@@ -155,6 +155,13 @@ class ForgettingStore:
                         self._delete(state, raw, time_ms, start_ms)
                 state.observed_ms = state.dropped_at_ms = after_ms
 
+    def restore_from(self, partition: int, raw: bytes, start_ms: int, time_ms: int, behind_ms: int) -> None:
+        """Deletes a window that is so far behind the newest entry of the changelog, if a restore leaves it out."""
+        state = self._partitions[partition]
+        row = state.by_time.get((time_ms, start_ms, raw))
+        if row is not None and not self._is_within(row.part, behind_ms - 1):
+            self._delete(state, raw, time_ms, start_ms)
+
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Does nothing: an audit has one plan."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import Longs, as_arrow, joined
 from sessionkit.base.durations import as_duration
+from sessionkit.deployed.changelog import Changelog
 from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingWindows
 from sessionkit.deployed.independent_parts import Whole
@@ -54,6 +55,14 @@ def forgetting_store(
     """The store that Kafka would give a plan, played in memory; `rules` are those of its class."""
     kept: dict[str, Any] = {"retention_ms": retention_ms, "part_of": part_of or Whole(), "reach_ms": windows.reach_ms}
     return FORGETTING[windows.holds](time_ordered=emit == "on_window_close", **kept, **rules)
+
+
+def changelog_of(store: Any, restarts: Sequence[Restart], retention_ms: int) -> Changelog | None:
+    """The changelog of a store that these restarts restore; None if its files have all that it needs."""
+    is_on_disk = getattr(store, "is_persistent", False)
+    if all(each.kind == "disk" and is_on_disk for each in restarts):
+        return None
+    return Changelog(retention_ms, is_on_disk=is_on_disk, knows_offset=is_on_disk and len(store) > 0)
 
 
 LIFE = "life"

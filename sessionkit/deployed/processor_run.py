@@ -17,6 +17,7 @@ from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
+from sessionkit.deployed.changelog import LoggedStore
 from sessionkit.deployed.deployment import Commits, Life, Restart
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.deployed.suppressed_results import SuppressedResults
@@ -176,7 +177,9 @@ class _ProcessorRun:
         self.cache = self._cache(store)
         self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
         self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
-        front: Store = store if self.cache is None else self.cache
+        front: Any = store if self.cache is None else self.cache
+        if how.changelog is not None:
+            front = LoggedStore(front, how.changelog, is_cache=self.cache is not None)
         self.processors = [
             windows.processor(
                 combined(aggregations),
@@ -196,7 +199,8 @@ class _ProcessorRun:
             return None
         most_bytes = None if self.how.caching is True else self.how.caching
         on_flush = self._on_flush if self.how.emit == "on_window_update" else None
-        return CACHES[self.windows.holds](store, on_flush, most_bytes)
+        behind = store if self.how.changelog is None else LoggedStore(store, self.how.changelog, has_cache=True)
+        return CACHES[self.windows.holds](behind, on_flush, most_bytes)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
         if self.how.clock is None:
@@ -264,6 +268,8 @@ class _ProcessorRun:
 
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]
+        if self.how.changelog is not None:
+            self.how.changelog.time_ms = timestamp_ms
         try:
             touch = processor.process(key, value, timestamp_ms, offset)
         except (NumberOverflow, BufferFull):  # of a cache that let go of a result

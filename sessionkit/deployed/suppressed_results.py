@@ -41,9 +41,8 @@ class SuppressedResults:
         try:
             out = list(buffer.put(raw, entry, end_ms=result.window_end_ms, timestamp_ms=result.timestamp_ms))
         except Full as full:
-            sizes = () if self._settings.most_bytes is None else (full.size,)
             number, offset = int(self._batch.partitions[new.partition]), int(self._batch.offset[at])
-            raise buffer_full(self._settings, number, offset, full.records, *sizes) from None
+            raise buffer_full(self._settings, number, offset, full.records, full.size) from None
         return [self._sent(each, new) for each in out]
 
     def committed(self) -> list[TimeOrderedBuffer[Forwarded]]:

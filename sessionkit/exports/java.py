@@ -10,7 +10,7 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
-from sessionkit.exports.java_parts import COLUMN, FRAME, HELPERS, IMPORTS, JSON, MILLISECONDS, suppress_call
+from sessionkit.exports.java_parts import COLUMN, FRAME, HELPERS, IMPORTS, JSON, MADE, MILLISECONDS, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.windows.hopping import TimeWindows
@@ -157,7 +157,7 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
     windows = JAVA.windows(request.plan._complete_windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     body = _body(request, windows, class_name, store, retention_ms)
-    imports = [f"import {name};" for name in sorted(IMPORTS) if re.search(rf"\b{name.rpartition('.')[2]}\b", body)]
+    imports = [f"import {name};" for name in IMPORTS if re.search(rf"\b{name.rpartition('.')[2]}\b", body)]
     code = "\n".join(imports) + "\n\n" + body
     differences = [request.ordering(), *_differences(request, windows, store, retention_ms)]
     return request.export("java", code, differences)
@@ -197,34 +197,25 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
 def _topology(
     request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int, *, is_made: bool
 ) -> str:
-    key_class = _KEYS[request.key_type][0]
-    merger = f", {class_name}::merge" if windows.merges else ""
     empty = ""
     if not request.plan._complete_windows.takes_null_values and request.types:
         nulls = " && ".join(f"column(row, {java_literal(name)}).isNull()" for name in request.types)
         empty = f"\n                .mapValues(row -> {nulls} ? null : row)"
-    made = f"\n                .mapValues({class_name}::result)" if is_made else ""
-    emit = "onWindowClose" if request.is_final else "onWindowUpdate"
-    return f"""
-    /** From INPUT to OUTPUT: the key of a result is the windowed key, its value a JSON object; null withdraws it. */
-    public static Topology topology() {{
-        final StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(INPUT, Consumed.with(KEYS, ROWS){_extractor(request, class_name)}){empty}
-                .groupByKey()
-                .windowedBy({windows.code})
-                .emitStrategy(EmitStrategy.{emit}())
-                .aggregate({class_name}::start, {class_name}::add{merger},
-                        Materialized.<{key_class}, JsonNode, {windows.store}<Bytes, byte[]>>as("windows")
-                                .withKeySerde(KEYS)
-                                .withValueSerde(ROWS)
-                                .withStoreType(BuiltInDslStoreSuppliers.{STORES[store]})
-                                .withRetention({java_duration(retention_ms)})
-                                .withCachingDisabled()){suppress_call(request.plan._suppression)}
-                .toStream(){made}
-                .to(OUTPUT, Produced.with(new WindowedSerdes.{windows.serde}, ROWS));
-        return builder.build();
-    }}
-"""
+    return MADE["topology"].substitute(
+        name=class_name,
+        key=_KEYS[request.key_type][0],
+        windows=windows.code,
+        store=windows.store,
+        serde=windows.serde,
+        kind=STORES[store],
+        extractor=_extractor(request, class_name),
+        emit="onWindowClose" if request.is_final else "onWindowUpdate",
+        retention=java_duration(retention_ms),
+        suppress=suppress_call(request.plan._suppression),
+        merger=f", {class_name}::merge" if windows.merges else "",
+        empty=empty,
+        made=f"\n                .mapValues({class_name}::result)" if is_made else "",
+    )
 
 
 # ---- event time
@@ -245,14 +236,7 @@ def _event_time(request: Request) -> str:
         "drop": "-1; // Kafka drops the record and counts it",
         "partition_time": "partitionTime >= 0 ? partitionTime : refused(time);",
     }.get(source.on_bad_time, "refused(time);")
-    code = f"""
-    /** The event time in a record's value, in milliseconds. */
-    static long eventTime(final ConsumerRecord<Object, Object> record, final long partitionTime) {{
-        final JsonNode time = column((JsonNode) record.value(), {java_literal(source.timestamp)});
-        final long ms = milliseconds(time);
-        return ms >= 0 ? ms : {without}
-    }}
-"""
+    code = MADE["eventTime"].substitute(column=java_literal(source.timestamp), without=without)
     code += MILLISECONDS[source.unit]
     if source.on_bad_time != "drop":
         code += FRAME["refused"]
@@ -288,40 +272,18 @@ def _lines(fields: _Fields, line: str) -> str:
 
 
 def _start(fields: _Fields) -> str:
-    lines = _lines(fields, "aggregate.set({name}, {field.start})")
-    return f"""
-    /** The aggregate of an empty window. */
-    static JsonNode start() {{
-        final ObjectNode aggregate = JSON.createObjectNode();
-{lines}
-        return aggregate;
-    }}
-"""
+    return MADE["start"].substitute(lines=_lines(fields, "aggregate.set({name}, {field.start})"))
 
 
 def _add(fields: _Fields, key_class: str) -> str:
     lines = _lines(fields, "after.set({name}, {field.combiner}(before.get({name}), {field.value}))")
     can_be_null = all(field.start == _NULL for _, named in fields.values() for field in named.values())
-    return f"""
-    /** The aggregate with one more record. */
-    static JsonNode add(final {key_class} key, final JsonNode row, final JsonNode before) {{
-        final ObjectNode after = JSON.createObjectNode();
-{lines}
-        return {"orNull(after)" if can_be_null else "after"};
-    }}
-"""
+    return MADE["add"].substitute(key=key_class, lines=lines, after="orNull(after)" if can_be_null else "after")
 
 
 def _merge(fields: _Fields, key_class: str) -> str:
     lines = _lines(fields, "after.set({name}, {field.combiner}(older.get({name}), newer.get({name})))")
-    return f"""
-    /** The aggregates of two sessions as one. */
-    static JsonNode merge(final {key_class} key, final JsonNode older, final JsonNode newer) {{
-        final ObjectNode after = JSON.createObjectNode();
-{lines}
-        return after;
-    }}
-"""
+    return MADE["merge"].substitute(key=key_class, lines=lines)
 
 
 def _result(fields: _Fields) -> str:
@@ -330,18 +292,7 @@ def _result(fields: _Fields) -> str:
         parts = ", ".join(f"aggregate.get({java_literal(name)})" for name in named)
         made = f"{function}({parts})" if function else parts
         lines.append(f"        row.set({java_literal(result)}, {made});")
-    written = "\n".join(lines)
-    return f"""
-    /** What is sent for an aggregate. */
-    static JsonNode result(final JsonNode aggregate) {{
-        if (aggregate == null) {{
-            return null;
-        }}
-        final ObjectNode row = JSON.createObjectNode();
-{written}
-        return row;
-    }}
-"""
+    return MADE["result"].substitute(lines="\n".join(lines))
 
 
 # ---- differences

@@ -3,50 +3,25 @@
 from __future__ import annotations
 
 import re
+from string import Template
 
 from sessionkit.base.assets import read_asset
 from sessionkit.exports.lengths import java_duration
 from sessionkit.suppression.settings import Suppression
 
-_CLASSES = {
-    "com.fasterxml.jackson.databind": "JsonNode ObjectMapper",
-    "com.fasterxml.jackson.databind.json": "JsonMapper",
-    "com.fasterxml.jackson.core.json": "JsonReadFeature JsonWriteFeature",
-    "com.fasterxml.jackson.databind.node": "ArrayNode DoubleNode LongNode NullNode ObjectNode",
-    "java.io": "IOException",
-    "java.nio.charset": "StandardCharsets",
-    "java.time": "DateTimeException Duration OffsetDateTime",
-    "java.util": "Properties",
-    "org.apache.kafka.clients.consumer": "ConsumerRecord",
-    "org.apache.kafka.common.errors": "SerializationException",
-    "org.apache.kafka.common.serialization": "Serde Serdes",
-    "org.apache.kafka.common.utils": "Bytes",
-    "org.apache.kafka.streams": "KafkaStreams StreamsBuilder StreamsConfig Topology",
-    "org.apache.kafka.streams.kstream": "Consumed EmitStrategy Materialized Produced SessionWindows SlidingWindows "
-    "Suppressed TimeWindows WindowedSerdes",
-    "org.apache.kafka.streams.kstream.Suppressed": "BufferConfig",
-    "org.apache.kafka.streams.processor": "LogAndSkipOnInvalidTimestamp UsePartitionTimeOnInvalidTimestamp",
-    "org.apache.kafka.streams.state": "BuiltInDslStoreSuppliers SessionStore WindowStore",
-}
-IMPORTS = [f"{package}.{name}" for package, names in _CLASSES.items() for name in names.split()]
+IMPORTS = re.findall("import (.+);", read_asset("exports/imports.java"))  # of which a class has those that it needs
 
-JSON = """
-    private static final ObjectMapper JSON = JsonMapper.builder()
-            .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS) // a sum can be NaN or infinite
-            .disable(JsonWriteFeature.WRITE_NAN_AS_STRINGS)
-            .build();
-    private static final Serde<JsonNode> ROWS =
-            Serdes.serdeFrom((topic, row) -> written(row), (topic, bytes) -> parsed(bytes));
-"""
+JSON = "\n" + read_asset("exports/json.java")
 
 
 def _methods(file: str) -> dict[str, str]:
     """The methods that a file of Java holds, by their names; empty lines part them."""
     methods = read_asset(f"exports/{file}.java").strip("\n").split("\n\n")
-    return {re.findall(r"(\w+)\(final", method)[0]: f"\n{method}\n" for method in methods}
+    return {re.findall(r"(\w+)\((?:final|\))", method)[0]: f"\n{method}\n" for method in methods}
 
 
 FRAME = _methods("frame")  # of every class, or of one that reads event times from values
+MADE = {name: Template(method) for name, method in _methods("made").items()}  # with what a plan says in them
 HELPERS = _methods("helpers")  # what reads a column, and what combines values or the aggregates of two sessions
 # How a column is read, by whether a name has dots.
 COLUMN = {False: FRAME["column"], True: _methods("nested")["column"]}
@@ -58,14 +33,8 @@ _SCALED = {
     "us": "Math.floorDiv(time.longValue(), 1_000L)",
     "ns": "Math.floorDiv(time.longValue(), 1_000_000L)",
 }
-MILLISECONDS = {
-    unit: f"""
-    private static long milliseconds(final JsonNode time) {{
-        return time.isIntegralNumber() && time.canConvertToLong() ? {scaled} : -1;
-    }}
-"""
-    for unit, scaled in _SCALED.items()
-} | {None: FRAME["milliseconds"]}
+MILLISECONDS: dict[str | None, str] = {None: FRAME["milliseconds"]}
+MILLISECONDS |= {unit: MADE["milliseconds"].substitute(scaled=scaled) for unit, scaled in _SCALED.items()}
 
 
 def suppress_call(suppression: Suppression | None) -> str:

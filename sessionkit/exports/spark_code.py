@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import literal
 from sessionkit.errors import NotBuilt, problem
@@ -21,61 +22,6 @@ _KEYS["bigint"] = 'F.conv(F.hex(raw["key"]), 16, -10).cast("bigint")'  # 8 bytes
 _TIMES = {"s": "F.timestamp_millis({0} * 1000)", "ms": "F.timestamp_millis({0})"}
 _TIMES |= {"us": 'F.timestamp_millis(F.call_function("div", {0}, F.lit(1000)))'}
 _TIMES |= {"ns": 'F.timestamp_millis(F.call_function("div", {0}, F.lit(1000000)))'}
-
-_CODE = '''\
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-
-INPUT = {input_topic}
-OUTPUT = {output_topic}
-VALUE = T.StructType([
-{fields}
-])
-
-
-def records(raw: DataFrame) -> DataFrame:
-    """The records of a topic, as Spark's Kafka source gives them, as columns."""
-    value = F.from_json(raw["value"].cast("string"), VALUE)
-    columns = raw.select(
-        {key}.alias("key"),
-        {time}.alias("event_time"),
-{columns}
-    )
-    return columns.where((F.col("event_time") >= F.timestamp_millis(F.lit(0))) & F.col("key").isNotNull())
-
-
-def windowed(frame: DataFrame) -> DataFrame:
-    """One row a window: key, bounds in milliseconds, results."""
-    on_time = frame.withWatermark("event_time", {delay})
-    grouped = on_time.groupBy("key", {window}.alias("window"))
-    results = grouped.agg(
-{results}
-    )
-    return results.select(
-        "key",
-        F.unix_millis("window.start").alias("window_start_ms"),
-        {end}.alias("window_end_ms"),
-{names}
-    )
-
-
-def main() -> None:
-    """Runs until it is stopped."""
-    spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    spark.conf.set("spark.sql.caseSensitive", "true")
-    kafka = {{"kafka.bootstrap.servers": "localhost:9092"}}
-    raw = spark.readStream.format("kafka").options(**kafka, subscribe=INPUT, startingOffsets="earliest").load()
-    rows = windowed(records(raw))
-    sent = rows.select(rows["key"].cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
-    sink = sent.writeStream.format("kafka").options(**kafka, topic=OUTPUT, checkpointLocation="checkpoint")
-    sink.outputMode({mode}).start().awaitTermination()
-
-
-if __name__ == "__main__":
-    main()
-'''
-
 
 # ---- windows
 
@@ -213,7 +159,7 @@ def to_spark(request: Request) -> Export:
     types, names = request.value_types(), [f"value_{place}" for place in range(len(request.types))]
     column_of = dict(zip(request.types, names, strict=True))
     called = {result.name: literal(f"result_{place}") for place, result in enumerate(request.results)}
-    code = _CODE.format(
+    code = read_asset("exports/spark.py.txt").format(
         input_topic=literal(request.input_topic),
         output_topic=literal(request.output_topic),
         fields=_lines(4, _fields(nested(types) | types)),

@@ -114,9 +114,6 @@ def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
     if not df.isStreaming:
         got = "one whose rows are all there"
         raise InvalidArgument(problem("stream takes a streaming DataFrame", got, "plan.run(df)"))
-    if plan._suppression is not None:
-        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
-        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan._suppression.code(), want))
     return StreamRun._over(plan, df, retention)
 
 

@@ -236,7 +236,7 @@ class StreamRun(SparkInput):
         """What Kafka Streams would count of this query, by partition, in the columns of `Run.kafka_metrics`.
 
         From the first record on, as `metrics()`; rates and latencies are null: a micro-batch has no such clock. How
-        late records are is left out.
+        late records are, and what suppress sent and held, is left out.
         """
         partitions = self.progress(query).partitions
         return kafka_metrics_of_counts({number: each.counts for number, each in partitions.items()}, level)
@@ -245,9 +245,10 @@ class StreamRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line."""
-        windows, source = self.plan._complete_windows, self.plan.source
+        windows, source, waits = self.plan._complete_windows, self.plan.source, self.plan._suppression
+        emit = f"emit {self.plan._strategy.replace('_', ' ')}{'' if waits is None else f', {waits.code()[1:]}'}"
         return (
-            f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan._strategy.replace('_', ' ')} · "
+            f"{windows.noun}s on a stream · {windows.in_words()} · {emit} · "
             f"state by {source.partition}, in order of {source.offset}{choice_in_words(self._frame.sparkSession)}"
         )
 
@@ -275,7 +276,9 @@ class StreamRun(SparkInput):
     @cached_property
     def _bound(self) -> dict[str, str]:
         """What may not change while there is a state."""
-        return {**self.plan._bound(), "retention": str(self._retention_ms)}
+        waits = self.plan._suppression
+        suppress = {} if waits is None else {"suppress": waits.kept_as()}
+        return {**self.plan._bound(), "retention": str(self._retention_ms), **suppress}
 
     @cached_property
     def _name(self) -> str:

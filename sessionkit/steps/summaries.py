@@ -190,7 +190,7 @@ class WaitingView(ChangelogView):
         return None
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        waiting = self._stage and self._stage.waiting
+        waiting = self.stage and self.stage.waiting
         return waiting.columns if waiting else None
 
 
@@ -198,7 +198,7 @@ class MostWaitingView(WaitingView):
     """The most that waited in the buffer of suppress at once."""
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        most = self._stage.most_records if self._stage else 0
+        most = self.stage.most_records if self.stage else 0
         return {"partition": [int(outcome.batch.partitions[0])], "name": ["most"], "count": [most]}
 
 

@@ -16,6 +16,7 @@ from sessionkit.base.decisions import AHEAD, BAD_TIME, LATE, NEGATIVE_TIME, NULL
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.job import RECORD, Job, fit
+from sessionkit.steps.weights import weighed_updates
 from sessionkit.stores.contract import SessionColumns
 from sessionkit.suppression.stage import Suppressor
 from sessionkit.trace.trace import Trace
@@ -63,11 +64,19 @@ class ChangelogView(View):
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         waits = job.suppression
-        self._stage = None if waits is None else Suppressor(waits, job.windows, dict(job.aggregations))
+        self.stage = None if waits is None else Suppressor(waits, job.windows, dict(job.aggregations))
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        sent = tables.changelog(outcome, self._job.strategy)
-        return sent if self._stage is None else self._stage.step(sent)
+        return self.sent(outcome)
+
+    def sent(self, outcome: Outcome) -> Mapping[str, Any]:
+        """The results of a step that go downstream: with suppress those that its buffer lets go."""
+        job = self._job
+        if job.suppression is not None and job.suppression.most_bytes is not None:
+            sent = weighed_updates(outcome, dict(job.aggregations), job.holds)
+        else:
+            sent = tables.changelog(outcome, job.strategy)
+        return sent if self.stage is None else self.stage.step(sent)
 
 
 class TraceView(View):
@@ -110,10 +119,8 @@ class WindowsView(View):
         return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(absorbed[places]))
 
 
-class EventsView(View):
+class EventsView(ChangelogView):
     """Results that go downstream and dropped records, together, in order of the records."""
-
-    needs_values = True
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -121,7 +128,7 @@ class EventsView(View):
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         self.counts.update({**counts_of(outcome, self._job), **windows_change(outcome, self._job.windows)})
-        sent = self._fitted(tables.changelog(outcome, self._job.strategy))
+        sent = self._fitted(self.sent(outcome))
         dropped = dropped_table(trace_of(outcome), self._job.windows, missing_grace=False)
         if not dropped.num_rows:
             return columns_of(sent)

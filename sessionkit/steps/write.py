@@ -110,7 +110,7 @@ class _Writing:
                 place.check(overwrite=job.overwrite)
         with ExitStack() as stack:
             for name, place in self._places.items():
-                stack.push(self._end(place))
+                stack.push(partial(self._end, place))
                 place.begin(files=note.files.get(name, {}))
                 if name in note.schemas:
                     place.schema = schema_of(note.schemas[name])
@@ -126,12 +126,9 @@ class _Writing:
             note.forget(self._folder)  # last, so that a call after a kill removes what is left
         return self._written()
 
-    def _end(self, place: Place) -> Callable[[Any, BaseException | None, Any], None]:
-        def end(kind: Any, error: BaseException | None, trace: Any) -> None:
-            can_be_mended = isinstance(error, WriteFailed | MemoryError | KeyboardInterrupt)
-            place.end(remove=not (self._is_noted and can_be_mended))
-
-        return end
+    def _end(self, place: Place, kind: Any, error: BaseException | None, trace: Any) -> None:
+        can_be_mended = isinstance(error, WriteFailed | MemoryError | KeyboardInterrupt)
+        place.end(remove=not (self._is_noted and can_be_mended))
 
     # ---- the steps
 

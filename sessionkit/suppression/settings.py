@@ -51,6 +51,10 @@ class Suppression:
         """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""
         return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
 
+    def kept_as(self) -> str:
+        """What may not change while results are kept, unlike the time limit and how much may wait."""
+        return UNTIL[0 if self.is_final else 1] + ("" if self.most_bytes is None else ", by bytes")
+
     def is_over(self, records: int, size: int) -> bool:
         """True if this is more than fits into the buffer."""
         most_records = INT64_MAX if self.most_records is None else self.most_records

@@ -64,8 +64,8 @@ def _big_endian(times_ms: Longs) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(times_ms), [None, raw]).cast(pa.large_binary())
 
 
-# Places in `state`: the largest timestamp, how many keys wait, the most that did, how many rows went out.
-CLOCK, WAITING, MOST_WAITING, SENT = range(4)
+# Places in `state`: the largest timestamp, how many keys wait, the most that did, how many rows went out, the bytes.
+CLOCK, WAITING, MOST_WAITING, SENT, BYTES = range(5)
 NOT_HELD = -1
 
 
@@ -99,32 +99,41 @@ def _pop(heap, count, place, rank):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
+def _weight(row, first, size, old_size, old):  # type: ignore[no-untyped-def]
+    """The bytes of a row that waits for a key for which row `first` was the first to wait: see `Entry.size`."""
+    return size[row] + old_size[first] + (0 if old[row] == old[first] else old_size[row])
+
+
+@compiled_loop
 def suppress_rows(  # type: ignore[no-untyped-def]
-    rows, carried, key, rank, given_place, timestamp_ms, silent, waits_ms, most, shuts_down, is_final,
-    place, held, heap, state, sent, sent_at,
+    rows, carried, key, rank, given_place, timestamp_ms, silent, size, old_size, old, waits_ms, most, most_bytes,
+    shuts_down, is_final, place, held, first_held, heap, state, sent, sent_at,
 ):  # fmt: skip
     """Takes the rows of one partition in; returns the row at which the buffer was full, -1 where it never stopped.
 
     `rows` integers (r,), the first `carried` of which waited before: they move no clock. `key`, `given_place`,
-    `timestamp_ms`, `silent` and `size` are those of all rows, `rank` of all windowed keys. `limits` int64 (3,): how
-    long a place waits, the most records, the most bytes. `place` and `held` int64 receive the place of each key, and
-    the row that waits for it; `heap` int64 is scratch, `state` int64 (4,). What goes out: row `sent[j]`, after
-    `sent_at[j]`.
+    `timestamp_ms`, `silent`, `size`, `old_size` and `old` (equal where the old values are) are those of all rows,
+    `rank` of all windowed keys. `place`, `held` and `first_held` int64 receive the place of each key, the row that
+    waits for it and the first that did; `heap` int64 is scratch, `state` int64 (5,). What goes out: row `sent[j]`,
+    after `sent_at[j]`.
     """
     for n in range(rows.shape[0]):
         row = rows[n]
         k = key[row]
         if held[k] == NOT_HELD:
-            place[k] = given_place[row]
+            place[k], first_held[k] = given_place[row], row
             _push(heap, state[WAITING], k, place, rank)
             state[WAITING] += 1
+        else:
+            state[BYTES] -= _weight(held[k], first_held[k], size, old_size, old)
         held[k] = row
+        state[BYTES] += _weight(row, first_held[k], size, old_size, old)
         state[MOST_WAITING] = max(state[MOST_WAITING], state[WAITING])
         if n < carried:
             continue
         state[CLOCK] = max(state[CLOCK], timestamp_ms[row])
         while state[WAITING] > 0:
-            is_over = state[WAITING] > most
+            is_over = state[WAITING] > most or state[BYTES] > most_bytes
             if place[heap[0]] > state[CLOCK] - waits_ms:
                 if is_over and shuts_down:
                     return row
@@ -132,6 +141,7 @@ def suppress_rows(  # type: ignore[no-untyped-def]
                     break
             first = _pop(heap, state[WAITING], place, rank)
             state[WAITING] -= 1
+            state[BYTES] -= _weight(held[first], first_held[first], size, old_size, old)
             if not (silent[held[first]] and is_final):
                 sent[state[SENT]], sent_at[state[SENT]] = held[first], row
                 state[SENT] += 1
@@ -139,7 +149,10 @@ def suppress_rows(  # type: ignore[no-untyped-def]
     return -1
 
 
-NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms")
+# Columns of a changelog whose bytes count: those of a result without its old value, and of that, which is told as text.
+# Of a result that waits, the old value is that of the first result of its window that waited. No user names results so.
+SIZE, OLD_SIZE, OLD = WEIGHTS = ("sessionkit size", "sessionkit old size", "sessionkit old")
+NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", *WEIGHTS)
 
 
 class Waiting(NamedTuple):
@@ -147,18 +160,19 @@ class Waiting(NamedTuple):
 
     columns: Mapping[str, Column]
     place_ms: Longs
+    before: Longs  # which of those that waited before the last step each is, -1 for those that came with it
 
 
 class Suppressor:
-    """The buffers of all partitions, which go on from one part of a changelog to the next. Bytes are not counted.
+    """The buffers of all partitions, which go on from one part of a changelog to the next.
 
     Its results are told by the record that made them go out; a result that waits by the record that it came with.
+    Bytes are counted where the changelog has the columns for it.
     """
 
     def __init__(self, settings: Suppression, windows: WindowKind, aggregations: Mapping[str, Aggregation]) -> None:
         self._settings, self._windows = settings, windows
-        # what is made of several parts is there, even if what is shown of it is null
-        self._can_be_null = all(len(aggregation.parts) < 2 for aggregation in aggregations.values())
+        self._can_be_null = can_be_null(aggregations)
         self._state: dict[int, Longs] = {}  # of each partition, as `suppress_rows` has it
         self.waiting: Waiting | None = None
 
@@ -170,6 +184,15 @@ class Suppressor:
     def most_records(self) -> int:
         """How many results waited at once in any partition, at most."""
         return max(self.most_in_each.values(), default=0)
+
+    def clock_ms(self, partition: int) -> int:
+        """The largest timestamp of the partition's results, -1 before the first."""
+        return int(self._state[partition][CLOCK]) if partition in self._state else -1
+
+    def go_on(self, partition: int, clock_ms: int, waiting: Waiting | None) -> None:
+        """Begins with what waited in one partition, and its clock then."""
+        self._state[partition] = np.array([clock_ms, 0, 0, 0, 0])
+        self.waiting = waiting
 
     def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
         """Results that go out of the next rows of the changelog on update; BufferFull if more has to wait than may."""
@@ -184,46 +207,51 @@ class Suppressor:
         if self.waiting is not None:
             place[:carried] = self.waiting.place_ms
         partitions, code = np.unique(np.asarray(columns["partition"]), return_inverse=True)
-        held, key_place = np.full(rows.key_count, NOT_HELD), np.zeros(rows.key_count, np.int64)
         out, after, stopped = [], [], []
         first, order = grouped(code, len(partitions))
         for number, partition in enumerate(partitions.tolist()):
             of_partition = order[first[number] : first[number + 1]]
             of_before = int(np.searchsorted(of_partition, carried))
-            full, sent_rows, sent_at = self._partition(partition, of_partition, of_before, rows, place, held, key_place)
+            full, sent_rows, sent_at = self._partition(partition, of_partition, of_before, rows, place)
             stopped += [(full, partition)] if full >= 0 else []
             out.append(sent_rows)
             after.append(sent_at)
         if stopped:
             row, partition = min(stopped)
-            raise buffer_full(self._settings, partition, rows.offset[row], int(self._state[partition][WAITING]))
-        self._wait(columns, held, key_place, rows.rank)
+            state = self._state[partition]
+            raise buffer_full(self._settings, partition, rows.offset[row], int(state[WAITING]), int(state[BYTES]))
+        self._wait(columns, carried, rows)
         return self._out(columns, _whole(out), _whole(after))
 
     def _partition(
-        self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs, held: Longs, key_place: Longs
+        self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs
     ) -> tuple[int, Longs, Longs]:
         settings = self._settings
-        state = self._state.setdefault(partition, np.array([-1, 0, 0, 0]))
-        state[[WAITING, SENT]] = 0
-        most = INT64_MAX if settings.most_records is None else settings.most_records
+        state = self._state.setdefault(partition, np.array([-1, 0, 0, 0, 0]))
+        state[[WAITING, SENT, BYTES]] = 0
+        limits = (INT64_MAX if limit is None else limit for limit in (settings.most_records, settings.most_bytes))
         sent, sent_at, heap = (np.empty(len(mine), np.int64) for _ in range(3))
         full = suppress_rows(
-            mine, carried, rows.key, rows.rank, place, rows.timestamp_ms, rows.silent,
-            settings.waits_ms(self._windows), most, settings.shuts_down, settings.is_final,
-            key_place, held, heap, state, sent, sent_at,
+            mine, carried, rows.key, rows.rank, place, rows.timestamp_ms, rows.silent, rows.size, rows.old_size,
+            rows.old, settings.waits_ms(self._windows), *limits, settings.shuts_down, settings.is_final,
+            rows.key_place, rows.held, rows.first_held, heap, state, sent, sent_at,
         )  # fmt: skip
         return full, sent[: state[SENT]], sent_at[: state[SENT]]
 
-    def _wait(self, columns: Mapping[str, Column], held: Longs, place: Longs, rank: Longs) -> None:
-        keys = np.flatnonzero(held != NOT_HELD)
-        keys = keys[np.lexsort((rank[keys], place[keys], np.asarray(columns["partition"])[held[keys]]))]
-        self.waiting = Waiting(taken(columns, held[keys]), place[keys])
+    def _wait(self, columns: Mapping[str, Column], carried: int, rows: _Rows) -> None:
+        keys, place = np.flatnonzero(rows.held != NOT_HELD), rows.key_place
+        keys = keys[np.lexsort((rows.rank[keys], place[keys], np.asarray(columns["partition"])[rows.held[keys]]))]
+        held, first = rows.held[keys], rows.first_held[keys]
+        waiting = taken(columns, held)
+        if SIZE in columns:
+            waiting[SIZE] = rows.size[held] + np.where(rows.old[held] == rows.old[first], 0, rows.old_size[held])
+            waiting |= taken({name: columns[name] for name in (OLD_SIZE, OLD)}, first)
+        self.waiting = Waiting(waiting, place[keys], np.where(held < carried, held, -1))
 
     def _out(self, columns: Mapping[str, Column], row: Longs, after: Longs) -> dict[str, Column]:
         order = np.argsort(after, kind="stable")
         row, after = row[order], after[order]
-        shown = taken(columns, row)
+        shown = taken({name: column for name, column in columns.items() if name not in WEIGHTS}, row)
         shown["offset"] = np.asarray(columns["offset"])[after]
         if self._settings.is_final:
             shown["what"] = repeated("final", len(row))
@@ -231,19 +259,32 @@ class Suppressor:
 
 
 class _Rows:
-    """The rows of a changelog as the loop reads them: numbers of their windowed keys, ranks, times."""
+    """The rows of a changelog as the loop reads them, and what it finds for each windowed key: rows, and its place."""
 
     def __init__(self, columns: Mapping[str, Column], settings: Suppression, silent: Flags, holds: str) -> None:
         start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
         keys = columns["key"].dictionary_encode()
         code = keys.indices.to_numpy()
         self.key, some = _numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
-        self.key_count = len(some)
+        self.held = np.full(len(some), NOT_HELD)
+        self.first_held, self.key_place = np.zeros((2, len(some)), np.int64)
         self.rank = ranks_of_windows(keys.dictionary, code[some], start_ms[some], end_ms[some], holds)
         self.timestamp_ms = np.asarray(columns["timestamp_ms"], np.int64)
         self.offset = np.asarray(columns["offset"])
         self.own_place_ms = end_ms if settings.is_final else self.timestamp_ms
         self.silent = silent
+        self.size = self.old_size = self.old = np.zeros(len(silent), np.int64)
+        if SIZE in columns:
+            self.size, self.old_size = columns[SIZE], columns[OLD_SIZE]
+            self.old = columns[OLD].dictionary_encode().indices.to_numpy().astype(np.int64)
+
+
+def can_be_null(aggregations: Mapping[str, Aggregation]) -> bool:
+    """Whether a window whose results are all null has no aggregate, which is then none for Kafka.
+
+    An aggregate that begins as a list or as several parts is there, even if what is shown of it is null.
+    """
+    return all(not each.parts or each.initializer() is None for each in aggregations.values())
 
 
 def _numbered(*columns: Longs) -> tuple[Longs, Longs]:
@@ -270,13 +311,11 @@ def _whole(parts: list[Longs]) -> Longs:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def buffer_full(
-    settings: Suppression, partition: int, offset: int, records: int, size: int | None = None
-) -> BufferFull:
+def buffer_full(settings: Suppression, partition: int, offset: int, records: int, size: int) -> BufferFull:
     """The error for a buffer that is full at this record, which stops the application."""
     limits = {"max_records": settings.most_records, "max_bytes": settings.most_bytes}
     room = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
     what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {room}"
     want = "more room, a shorter grace, or no limit; nothing of this run was committed"
-    got = plural(records, "result") if size is None else f"{plural(records, 'result')} of {plural(size, 'byte')}"
+    got = plural(records, "result") + ("" if settings.most_bytes is None else f" of {plural(size, 'byte')}")
     return BufferFull(problem(what, got, want))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sessionkit.base.arrays import Bytes, Codes, Longs
-from sessionkit.base.decisions import ADDED, LATE
+from sessionkit.base.decisions import ADDED, COPIED_ADDED, LATE, OPENED
 from sessionkit.trace.loops import last_touches, update_rows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 
 WHATS = ("update", "tombstone", "final")
 UPDATE, TOMBSTONE, FINAL = range(len(WHATS))  # the first two are the answer to "is it a tombstone?"
-LOADED, NO_VALUE = -1, -2  # instead of a step: as the window came from a store; null
+LOADED, NO_VALUE, BEGINS = -1, -2, -3  # in place of a step: as the window came from a store; null; as it begins
 
 
 class Sent(NamedTuple):
@@ -32,6 +32,7 @@ class Sent(NamedTuple):
     timestamp_ms: Longs
     step: Longs  # of its value
     old: Callable[[], Longs]  # the step of the value that it replaces
+    replaced: Callable[[], tuple[Longs, Codes]] | None = None  # that by Kafka's rules, and its window, if not the same
 
 
 def running_of(trace: SessionTrace | WindowTrace, fold: Any) -> Any:
@@ -72,9 +73,24 @@ def sent_by_windows(trace: WindowTrace) -> Sent:
     def old() -> Longs:
         return np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)[live]
 
+    def replaced() -> tuple[Longs, Codes]:
+        """Of a copy the last value of its source by an earlier record, of a window that is new what it begins with."""
+        step, effect, source = old(), touches.effect[live], touches.source[live]
+        is_copy, count = effect == COPIED_ADDED, len(trace)
+        place = touches.window * np.int64(count) + touches.record
+        order = np.argsort(place)
+        sought = source[is_copy] * np.int64(count) + touches.record[live[is_copy]]
+        before = order[np.searchsorted(place[order], sought) - 1]
+        step[is_copy] = np.where(touches.window[before] == source[is_copy], before, LOADED)
+        step[effect == OPENED] = BEGINS
+        return step, np.where(is_copy, source, touches.window[live])
+
     what, row = np.full(len(live), UPDATE, np.uint8), touches.window[live]
     ends_ms, newest_ms = trace.ends_ms(start_ms), trace.newest_ms[live]
-    return Sent(what, touches.record[live], row, start_ms, ends_ms, newest_ms, live, old)
+    return Sent(what, touches.record[live], row, start_ms, ends_ms, newest_ms, live, old, replaced)
+
+
+SENT_BY: Mapping[Any, Callable[[Any], Sent]] = {SessionTrace: sent_by_sessions, WindowTrace: sent_by_windows}
 
 
 def _touch_before(window: Codes) -> Longs:

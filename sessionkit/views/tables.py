@@ -150,6 +150,7 @@ def _sent(
     results: Mapping[str, Column],
     timestamp_ms: Column,
     old: Mapping[str, Column],
+    prefix: str = "old_",
 ) -> dict[str, Column]:
     """The columns of a changelog, of which each row came with the record in the row `at`."""
     batch = outcome.batch
@@ -161,7 +162,7 @@ def _sent(
         "window_start_ms": start_ms,
         "window_end_ms": end_ms,
         **results,
-        **{f"old_{name}": column for name, column in old.items()},
+        **{f"{prefix}{name}": column for name, column in old.items()},
         "timestamp_ms": timestamp_ms,
     }
 
@@ -171,15 +172,15 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
     return sent_table(outcome, sent_by_sessions(trace), old_values=old_values)
 
 
-def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool) -> dict[str, Column]:
-    """Results that were sent, in the columns of `changelog`."""
+def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = "old_") -> dict[str, Column]:
+    """Results that were sent, in the columns of `changelog`; old values are called as these, behind the prefix."""
     trace: SessionTrace | WindowTrace = outcome.kept_trace
     running = _running(outcome, trace)
     results = _replaced(outcome, running, sent.step, sent.window)
     old = _replaced(outcome, running, sent.old(), sent.window) if old_values else {}
     what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.view(np.int8)), texts(WHATS)).cast(pa.string())
     key = _keys(outcome, trace.window_columns.key[sent.window])
-    return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old)
+    return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old, prefix)
 
 
 def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: Codes) -> dict[str, Column]:

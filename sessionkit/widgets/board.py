@@ -106,6 +106,9 @@ class Board(anywidget.AnyWidget):
     def follow(self, control: Control) -> None:
         """Shows what comes of a control that was set."""
 
+    def _say_more(self) -> None:
+        """Says what takes longer to find out than the pictures take, once these are on their way."""
+
     def draw(self) -> None:
         """Draws the pictures anew, as the theme of the page or its room has changed."""
 
@@ -181,6 +184,7 @@ class Board(anywidget.AnyWidget):
                 self._answered = str(message.get("number", ""))
                 self._act(message)
                 self.show_controls()
+            self._say_more()
 
     def _act(self, message: dict[str, Any]) -> None:
         kind, picture = message["kind"], str(message.get("picture"))

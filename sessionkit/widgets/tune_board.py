@@ -90,10 +90,11 @@ class TuneBoard(Board):
         settings = [self._emit, self._key, self._letters, self._keep, self._span, self._most, self._sort, self._target]
         super().__init__("Settings tuned", [*self.sliders.values(), *settings, self._view])
         self._plane, self._lanes, self._strip = PlaneView(), LanesView(), Strip()
-        self._costs, self._chosen = CostsView(), Chosen()
+        self._costs, self._chosen, self._is_new = CostsView(), Chosen(), False
         self._list_keys()
         self._try()
         self.show_controls()
+        self._say_more()
 
     @property
     def plan(self) -> Plan:
@@ -123,6 +124,7 @@ class TuneBoard(Board):
         with self.hold_sync():
             self._try()
             self.show_controls()
+        self._say_more()
 
     @traitlets.validate(*LENGTHS)
     def _length_in_ms(self, proposal: Any) -> int | None:
@@ -295,8 +297,13 @@ class TuneBoard(Board):
             return
         settings = self._tuner.settings
         self.gap, self.grace, self.size, self.advance, self.time_difference = map(settings.get, LENGTHS.values())
-        self.say(*self.run._late_remarks, of="refused")
+        self._is_new = True
         self.draw()
+
+    def _say_more(self) -> None:
+        if self._is_new:
+            self.say(*self.run._late_remarks, of="refused")
+        self._is_new = False
 
     def draw(self) -> None:
         """Draws the view that is shown; the others are drawn when they are."""
@@ -342,9 +349,8 @@ class TuneBoard(Board):
         self._show_words("clock", self.run.clock(), **why)
 
     def _show_words(self, name: str, view: Any, **others: Any) -> None:
-        views = {name: view, **others}
-        pictures = {name: Picture(each.figure(theme=self._look.theme), str(each)) for name, each in views.items()}
-        self.show_pictures(pictures)
+        views = {name: view, **others}.items()
+        self.show_pictures({name: Picture(each.figure(theme=self._look.theme), str(each)) for name, each in views})
         self.say(*view.words())
 
     def _draw_costs(self) -> None:
@@ -354,12 +360,10 @@ class TuneBoard(Board):
 
     def _draw_losses(self) -> None:
         rows = losses(self.run.trace, LOSERS).to_pylist()
-        if not rows:
-            self._show_nothing(_NO_KEYS)
-            return
-        self._show_nothing("A click on a key shows it alone.")
-        cells = ([key_name(row["key"]), *(cell.format(**row) for cell in _LOSS_CELLS)] for row in rows)
-        self.show_table(_LOSS_TITLES, cells, label="the keys that lose most", pick="shows this key alone")
+        self._show_nothing("A click on a key shows it alone." if rows else _NO_KEYS)
+        if rows:
+            cells = ([key_name(row["key"]), *(cell.format(**row) for cell in _LOSS_CELLS)] for row in rows)
+            self.show_table(_LOSS_TITLES, cells, label="the keys that lose most", pick="shows this key alone")
 
     def _draw_change(self) -> None:
         if self.snapshot is None:
@@ -374,15 +378,14 @@ class TuneBoard(Board):
                 export = _TARGETS[target](self.plan)
                 text, said = export.code, export.differences
             except SessionkitError as error:
-                self._show_nothing()
-                self.say(str(error), refused=True)
+                self._show_nothing(str(error), refused=True)
                 return
         self._show_nothing(*said)
         self.code = {"text": text, "label": f"the plan as code for {target}"}
 
-    def _show_nothing(self, *said: str) -> None:
+    def _show_nothing(self, *said: str, refused: bool = False) -> None:
         self.show_pictures({})
-        self.say(*said)
+        self.say(*said, refused=refused)
 
     def _list_keys(self) -> None:
         """Lists the keys whose names hold the letters, those that lose most first."""

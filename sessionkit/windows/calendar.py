@@ -16,12 +16,11 @@ from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, 
 from sessionkit.base.moments import known_zone, zone_of
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem
-from sessionkit.stores.contract import Store, StoredWindow, WindowStore
-from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import OfOneLength, Times, window_kind
+from sessionkit.stores.contract import Store, WindowStore
+from sessionkit.windows.contract import Times, window_kind
 from sessionkit.windows.feed import Decided, Feed
-from sessionkit.windows.hopping import EndsProcessor
-from sessionkit.windows.hopping_kernel import Lengths, missed_touches, run_by_record, time_touches, window_is_late
+from sessionkit.windows.hopping import EndsProcessor, OfATime
+from sessionkit.windows.hopping_kernel import Lengths, run_by_record
 from sessionkit.windows.processor import Aggregates
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
@@ -85,7 +84,7 @@ def _bounds(unit: Unit, timezone: str, first_weekday: int) -> _Bounds:
 @window_kind
 @answers_names("sk.CalendarWindows")
 @dataclass(frozen=True, init=False)
-class CalendarWindows(OfOneLength):
+class CalendarWindows(OfATime):
     """The days, weeks, months, quarters or years of a time zone: a record is in one; its start is in it, its end not.
 
     A day begins at the first instant of its date, so that one has 23, 24 or 25 hours where clocks change, and a date
@@ -115,9 +114,6 @@ class CalendarWindows(OfOneLength):
     week_starts: Weekday
 
     advance_ms = None  # one is not as long as another
-    inclusive_end = False
-    takes_null_values = True
-    trailing_only = False
     caches_on_close = False
     not_in_kafka = ("Kafka has no calendar windows", 'sk.TimeWindows(size="1d", …), the days of UTC')
 
@@ -156,11 +152,6 @@ class CalendarWindows(OfOneLength):
         """What `reach_ms` is."""
         return f"longest {self.unit}"
 
-    @staticmethod
-    def is_late(end_ms: int, close_time_ms: int) -> bool:
-        """THE late rule: that of time windows."""
-        return bool(window_is_late(end_ms, close_time_ms))
-
     def retention_ms(self, retention: Duration | None) -> int:
         """How long a window can be found, from its start: `retention`, or the smallest allowed.
 
@@ -185,17 +176,9 @@ class CalendarWindows(OfOneLength):
         found: Any = ends if np.ndim(starts_ms) else int(ends)
         return found
 
-    def last_instant_ms(self, stored: StoredWindow, /) -> int:
-        """The last time that lies in a stored window."""
-        return self.ends_ms(stored.window_start_ms) - 1
-
     def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of the windows of these times, each once, rising."""
         return np.unique(self.ends_ms(timestamps_ms) - 1)
-
-    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
-        """Windows that end before this are met by no later record, whatever the retention."""
-        return stream_time_ms - self.grace_ms + 1
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> EndsProcessor:
         """The record-at-a-time processor of one partition."""
@@ -206,14 +189,6 @@ class CalendarWindows(OfOneLength):
         if len(feed):
             self._check_latest(int(feed.batch.timestamp_ms.max()))
         return run_by_record(self._lengths, feed, folds)
-
-    def touches(self, feed: Feed) -> Touches:
-        """Every window that a record met."""
-        return time_touches(self._lengths, feed)
-
-    def missed(self, feed: Feed) -> Touches:
-        """Every window that was closed when its record came."""
-        return missed_touches(self._lengths, feed)
 
     @property
     def _lengths(self) -> Lengths:

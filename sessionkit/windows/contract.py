@@ -173,7 +173,7 @@ class OfOneLength:
 
     def last_instant_ms(self, stored: StoredWindow, /) -> int:
         """The last time that lies in a stored window."""
-        return stored.window_start_ms + self.reach_ms - 1
+        return self.ends_ms(stored.window_start_ms) - (not self.inclusive_end)
 
     def forgets_in_words(self) -> str:
         """Words for when a window is forgotten: after it was closed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -31,10 +32,40 @@ from sessionkit.windows.hopping_kernel import Lengths, missed_touches, run_by_re
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
 
 
+class OfATime(OfOneLength):
+    """What windows that only time places have in common: their start is in them and their end is not."""
+
+    takes_null_values = True
+    inclusive_end = False
+    trailing_only = False
+
+    @property
+    @abstractmethod
+    def _lengths(self) -> Lengths:
+        """What the kernel asks of them."""
+
+    @staticmethod
+    def is_late(end_ms: int, close_time_ms: int) -> bool:
+        """THE late rule, as the kernel asks it."""
+        return bool(window_is_late(end_ms, close_time_ms))
+
+    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
+        """Windows that end before this are met by no later record, whatever the retention."""
+        return stream_time_ms - self.grace_ms + 1
+
+    def touches(self, feed: Feed) -> Touches:
+        """Every window that a record met, oldest first."""
+        return time_touches(self._lengths, feed)
+
+    def missed(self, feed: Feed) -> Touches:
+        """Every window that was closed when its record came."""
+        return missed_touches(self._lengths, feed)
+
+
 @window_kind
 @answers_names("sk.TimeWindows")
 @dataclass(frozen=True, init=False)
-class TimeWindows(OfOneLength, metaclass=AnswersNames):
+class TimeWindows(OfATime, metaclass=AnswersNames):
     """Windows of one length that start at the multiples of `advance`; the start is in the window, the end is not.
 
     Without `advance` they are tumbling: each record is in exactly one. With a smaller one they are hopping and overlap.
@@ -67,9 +98,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
     offset_ms: int = 0
 
     reach_name = "size"
-    takes_null_values = True
-    inclusive_end = False
-    trailing_only = False
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
     @called_as('sk.TimeWindows(size="1h", grace="5m")')
@@ -117,11 +145,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
         want = "windows without one, which begin at the multiples of the advance"
         return ("Kafka has no windows with an offset", want) if self.offset_ms else None
 
-    @staticmethod
-    def is_late(end_ms: int, close_time_ms: int) -> bool:
-        """THE late rule, as the kernel asks it."""
-        return bool(window_is_late(end_ms, close_time_ms))
-
     def retention_ms(self, retention: Duration | None) -> int:
         """How long a window can be found, from its start: `retention`, or the smallest allowed, size + grace.
 
@@ -146,10 +169,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
         by = self._moved_by_ms
         return super().ends_ms((starts_ms + by) // self.advance_ms * self.advance_ms - by if by else starts_ms)
 
-    def last_instant_ms(self, stored: StoredWindow, /) -> int:
-        """The last time that lies in a stored window."""
-        return self.ends_ms(stored.window_start_ms) - 1
-
     def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
         by, most = self._moved_by_ms, -(-self.size_ms // self.advance_ms)
@@ -158,10 +177,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
         check_room(fresh.sum(dtype=np.float64), 24, "windows")
         number = np.arange(fresh.sum()) + np.repeat(newest + 1 - np.cumsum(fresh), fresh)
         return number[number >= 0] * self.advance_ms + self.size_ms - 1 - by
-
-    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
-        """Windows that end before this are met by no later record, whatever the retention."""
-        return stream_time_ms - self.grace_ms + 1
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> TimeProcessor:
         """The record-at-a-time processor of one partition."""
@@ -177,14 +192,6 @@ class TimeWindows(OfOneLength, metaclass=AnswersNames):
             fold.grow(len(decided.slot))
             fold.feed_spans(spans)
         return decided
-
-    def touches(self, feed: Feed) -> Touches:
-        """Every window that a record met, oldest first."""
-        return time_touches(self._lengths, feed)
-
-    def missed(self, feed: Feed) -> Touches:
-        """Every window that was closed when its record came."""
-        return missed_touches(self._lengths, feed)
 
     @property
     def _moved_by_ms(self) -> int:

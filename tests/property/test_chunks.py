@@ -90,6 +90,29 @@ def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool) -> N
         state = (state, again, mapped)[place % 3]
 
 
+@settings(max_examples=fewer(150))
+@given(st.lists(st.tuples(st.lists(st.booleans(), max_size=30), rows, st.booleans())))
+def test_rows_that_stay_in_another_order_are_not_written_again(steps: Any) -> None:
+    """As a buffer takes the place of the one before it: of some rows only where they lie has changed."""
+    state, log, first, written = ChunkedState("sessions", 3), dict[int, Chunk](), 0, 0
+    for place, (stays, puts, is_sealed) in enumerate(steps):
+        kept = [row for row, (stay, _) in enumerate(zip(stays, range(len(state)), strict=False)) if stay][::-1]
+        before = np.array([*kept, *[-1] * len(puts)], np.int64)
+        new = columns("sessions", puts, first, python=False)
+        held = new if state._held is None else state._joined(state._held.take(np.array(kept, np.int64)), new)
+        state.replace(before, held, Snapshot(place, place * 2))
+        first += len(puts)
+        written += len(puts)
+        if is_sealed:
+            numbers = set(log)
+            seal(state, log)
+            again = ChunkedState.read("sessions", 3, log.values(), state.snapshot(3), windows=len(state))
+            assert listed(again) == listed(state)
+            new_rows = sum(chunks._of_bytes(log[number].rows).num_rows for number in set(log) - numbers)
+            assert new_rows <= written + max(written, chunks.MOVED_ROWS) + chunks.CHUNK_ROWS
+            written, state = 0, (state, again)[place % 2]
+
+
 def test_a_lost_chunk_is_noticed_though_as_many_windows_are_left() -> None:
     """The window of the older chunk is gone since the newer one, which has the one in its place."""
     state, log = ChunkedState("sessions", 3), list[Chunk]()

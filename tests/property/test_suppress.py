@@ -21,6 +21,7 @@ NAMED: dict[str, Any] = {
     "count": {"count": sk.count()},
     "all null, or not": {"least": sk.min("n"), "last": sk.last("word")},
     "several parts": {"mean": sk.mean("n")},
+    "a list": {"median": sk.median("n")},
     "text": {"word": sk.last("word")},
     "Python": {"own": sk.reduce(lambda older, newer: None if newer == 3 else newer, "n")},
 }

@@ -102,7 +102,7 @@ def test_suppress_is_the_local_one(spark: SparkSession, kind: str) -> None:
         assert len(expected) > 50
 
 
-def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession) -> None:
     df = shuffled(spark, records(1))
     plan = BASE.count().suppress("until_window_closes")
     with pytest.raises(InvalidArgument, match="suppress and deployments do not run by key"):
@@ -111,10 +111,6 @@ def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_
         BASE.count().suppress("until_window_closes", max_bytes=900).run(df)
     with pytest.raises(InvalidArgument, match="suppress and deployments keep all keys together"):
         plan.run(df).of("ada")
-    df.write.parquet(str(tmp_path / "in"))
-    stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
-    with pytest.raises(NotBuilt, match="a stream does not keep what suppress holds back yet"):
-        plan.stream(stream)
     full = BASE.count().suppress("until_window_closes", max_records=1).run(df)
     with pytest.raises(BufferFull, match="suppress is full at partition 2"), readable_errors():
         full.changelog().collect()

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, StreamingQue
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
+from sessionkit.spark.query.gauges import SparkGauges
 from sessionkit.spark.query.progress import QueryProgress
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class _Progress(JStreamingQueryListener):
 class Listener(StreamingQueryListener):
     """The progress of every query of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, gauges: SparkGauges | None = None) -> None:
+        self._gauges = gauges
         self._queries: dict[str, QueryProgress] = {}  # by runId: a query that is started again is another run
         self._heard: dict[str, list[Heard]] = {}
         self._changed = threading.Condition()
@@ -111,6 +113,9 @@ class Listener(StreamingQueryListener):
         self._heard.setdefault(str(query.runId), []).append(heard)
 
     def _tell(self, run: str) -> None:
+        query = self._queries.get(run)
+        if self._gauges is not None and query is not None and query.run is not None:
+            self._gauges.show(query)
         for heard in [*self._heard.get(run, [])]:
             heard(self._queries[run])
 
@@ -127,8 +132,8 @@ def _last_progress(query: StreamingQuery) -> Any:
 def listener_of(spark: SparkSession) -> Listener:
     """The listener of a session; it starts to listen when it is first asked for."""
     if spark not in _listeners:
-        listener = _listeners[spark] = Listener()
         java = getattr(spark, "_jvm", None)  # none through Spark Connect
+        listener = _listeners[spark] = Listener(None if java is None else SparkGauges(spark.sparkContext))
         if java is not None:
             wrapper = java.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
             listener._jlistenerobj = wrapper(_Progress(listener))

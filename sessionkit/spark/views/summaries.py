@@ -15,14 +15,7 @@ from sessionkit.spark import functions as F
 from sessionkit.spark.types import column, readable_errors
 from sessionkit.steps.summaries import MOVERS
 from sessionkit.views.explain.clock import Mover, MoversInWords
-from sessionkit.views.over_time.over_time import (
-    MOST_POINTS,
-    STRETCHES,
-    Course,
-    LatencyInWords,
-    OpenInWords,
-    Waits,
-)
+from sessionkit.views.over_time.over_time import MOST_POINTS, STRETCHES, Course, LatencyInWords, OpenInWords, Waits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

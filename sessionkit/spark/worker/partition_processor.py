@@ -31,27 +31,32 @@ PACKING: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
 class PartitionProcessor(StatefulProcessor):
     """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
 
-    What Spark keeps is `head` (how far it came) and `chunks` (the windows).
+    What Spark keeps is `head` (how far it came) and `chunks` (the windows), and of the buffer of suppress the same.
     """
 
     def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
         # packed as Spark packs all of this, and unpacked only where it is worked on
         self._job, self._bound, self._run = PACKING.dumps(job), dict(bound), run
+        self._has_buffer = job.suppression is not None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Opens the state variables of the partition by their names."""
-        self._head = handle.getValueState("head", HEAD)
-        self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
+        self._states = [
+            (handle.getValueState(f"{name}head", HEAD), handle.getMapState(f"{name}chunks", CHUNK_NUMBER, CHUNK))
+            for name in ("", *(["buffer_"] if self._has_buffer else []))
+        ]
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
+        from sessionkit.spark.worker.shared_files import SharedFiles
         from sessionkit.spark.worker.stream_partition import KeptState, micro_batch
         from sessionkit.spark.worker.task_wrapper import without_stack
 
         job: Job = PACKING.loads(self._job)
-        kept = KeptState(self._head, self._chunks, job.holds, self._bound, self._run)
-        for step in without_stack(micro_batch(job, rows, kept)):
+        files = SharedFiles(self._run, len(self._states))
+        kept, *buffer = (KeptState(*state, self._bound, files) for state in self._states)
+        for step in without_stack(micro_batch(job, rows, kept, *buffer)):
             yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:

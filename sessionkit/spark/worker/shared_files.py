@@ -26,7 +26,7 @@ from sessionkit.errors import StoreCorrupted, problem, shorten
 from sessionkit.stores.state.chunked_state import ChunkedState
 
 _FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
-_KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
+_KEPT_FILES = 2  # of each state of a partition: a task that is tried again goes on from the one before
 _OTHERS = 0o077  # bits of a mode that grant something to others
 _CHECKSUM_BYTES = 4
 _RUN = re.compile(r"[0-9a-f]{32}")
@@ -34,10 +34,10 @@ _FILE = re.compile(r"\.?(\d+)-[0-9a-f]{32,40}\.arrow")  # with a dot while it is
 
 
 class SharedFiles:
-    """The decoded states of one run on this machine."""
+    """The decoded states of one run on this machine, of which each partition has so many."""
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, states: int = 1) -> None:
+        self._run, self._kept_files = run, _KEPT_FILES * states
 
     def open(self, of: str, partition: int, token: str) -> ChunkedState | None:
         """The state of a partition after this token's micro-batch, mapped; None if it is not there, whole and ours."""
@@ -53,7 +53,7 @@ class SharedFiles:
         try:
             with self._folder(make=True) as folder:
                 _write(state, _name(state.partition, token), folder)
-                _remove_old(state.partition, folder)
+                _remove_old(state.partition, folder, self._kept_files)
         except NotOurs as error:
             what = "a stream keeps no state in shared memory, and each micro-batch reads Spark's own"
             warnings.warn(
@@ -174,10 +174,10 @@ def _whole(name: str, folder: int) -> pa.Buffer | None:
 # ---- removal
 
 
-def _remove_old(partition: int, folder: int) -> None:
+def _remove_old(partition: int, folder: int, kept_files: int) -> None:
     names = [name for name in os.listdir(folder) if (found := _FILE.fullmatch(name)) and int(found[1]) == partition]
     names.sort(key=lambda name: os.lstat(name, dir_fd=folder).st_mtime_ns)
-    for name in names[:-_KEPT_FILES]:
+    for name in names[:-kept_files]:
         os.unlink(name, dir_fd=folder)
 
 

@@ -15,44 +15,54 @@ from sessionkit.steps.views import ADDED_LATER, EventsView
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+from sessionkit.suppression.kept import HOLDS, keep_buffer, read_buffer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def micro_batch(job: Job, frames: Iterable[pd.DataFrame], kept: KeptState) -> Iterator[tuple[Any, ...]]:
+def micro_batch(
+    job: Job, frames: Iterable[pd.DataFrame], kept: KeptState, kept_buffer: KeptState | None = None
+) -> Iterator[tuple[Any, ...]]:
     """The records of one partition through the engine, over what was kept of it: (events, how far it came) a step."""
     assert job.source.offset is not None
     place = job.columns.index(job.source.offset)
     runs = [Packed(*row) for frame in frames for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
     records = unpacked(runs, place)
     partition = int(runs[0].partition)
-    state, before = kept.read(partition)
+    state, before = kept.read(job.holds, partition)
     run = PartitionRun(job, partition, state)
     assert isinstance(run.view, EventsView)
+    stage: Any = run.view.stage
+    if kept_buffer is not None:
+        buffer, _ = kept_buffer.read(HOLDS, partition)
+        read_buffer(stage, buffer, state.snapshot(partition).position)
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
         events = list(run.step(step))
+        if kept_buffer is not None:
+            keep_buffer(stage, buffer, state.snapshot(partition).position)
         counts = json.dumps(counted(before, run.view.counts))
         progress = (partition, *state.snapshot(partition).noted(), len(state), counts)
         yield to_stream(events) if events else b"", *progress
-    kept.write(state, progress)
+    kept.write(job.holds, state, progress)
+    if kept_buffer is not None:
+        kept_buffer.write(HOLDS, buffer, (partition, *buffer.snapshot(partition).noted(), len(buffer), "{}"))
 
 
 class KeptState:
-    """A partition's state between micro-batches.
+    """A state of a partition between micro-batches.
 
-    Decoded, the windows stand in a file in shared memory, named by a token that is part of the head: so any worker of
+    Decoded, its rows stand in a file in shared memory, named by a token that is part of the head: so any worker of
     the machine goes on from it, and a task that is tried again, or runs elsewhere, reads the chunks.
     """
 
-    def __init__(self, head: Any, chunks: Any, holds: str, bound: Mapping[str, str], run: str) -> None:
-        self._head, self._chunks, self._holds, self._bound = head, chunks, holds, bound
-        self._files = SharedFiles(run)
+    def __init__(self, head: Any, chunks: Any, bound: Mapping[str, str], files: SharedFiles) -> None:
+        self._head, self._chunks, self._bound, self._files = head, chunks, bound, files
 
-    def read(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
+    def read(self, of: str, partition: int) -> tuple[ChunkedState, Counter[str]]:
         """The partition as the last committed micro-batch left it, and its counters."""
-        of, head = self._holds, self._head.get() if self._head.exists() else None
+        head = self._head.get() if self._head.exists() else None
         if head is None:
             return ChunkedState(of, partition), Counter()
         _, position, stream_time_ms, close_time_ms, windows, counts, token, _, bound = head
@@ -64,13 +74,14 @@ class KeptState:
         snapshot = Snapshot(position, stream_time_ms, close_time_ms)
         return ChunkedState.read(of, partition, chunks, snapshot, windows=windows, token=token), before
 
-    def write(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+    def write(self, of: str, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+        """Writes down what has changed since it was read."""
         change, token = state.seal(), state.token()
         for number in change.forgotten:
             self._chunks.removeKey((number,))
         for chunk in change.written:
             self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
-        self._head.update((*progress, token, self._holds, json.dumps(self._bound)))
+        self._head.update((*progress, token, of, json.dumps(self._bound)))
         self._files.save(state, token)
 
 

@@ -72,6 +72,14 @@ class ChunkedState(ColumnState):
         new = np.full(len(puts.start_ms), _UNWRITTEN)
         self._chunk, self._row = np.append(self._chunk[stays], new), np.append(self._row[stays], new)
 
+    def replace(self, rows: Longs, columns: StoredColumns, snapshot: Snapshot) -> None:
+        """Takes these in the place of all: row `rows[j]` as it was, or where that is -1 one that is to be written."""
+        gone = np.isin(np.arange(len(self)), rows, invert=True) & (self._chunk != _UNWRITTEN)
+        self._gone.append(np.stack([self._chunk[gone], self._row[gone]]))
+        self._chunk, self._row = (np.append(each, _UNWRITTEN)[rows] for each in (self._chunk, self._row))
+        self._loaded = np.zeros(len(rows), np.bool_)
+        self._held, self.snapshots = columns, {self.partition: snapshot}
+
     def seal(self) -> Change:
         """The changes since the last time, to be written down."""
         forgotten = self._doomed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.base.progress import calls
@@ -104,59 +104,38 @@ class Options:
 options = Options()
 
 
+def _colour(light: str, dark: str) -> Any:
+    return field(metadata={"light": light, "dark": dark})
+
+
 @dataclass(frozen=True)
 class Palette:
     """Colours of one theme; any two status colours are apart for every kind of sight."""
 
-    background: str
-    ink: str
-    mute: str
-    grid: str
-    stream: str
-    record: str
-    bridge: str
-    saved: str
-    drop: str
-    line: str
-    saved_words: str  # text has to stand out more than a mark
-    line_words: str
-    body: str
-    edge: str
-    solid: str
-    reach: str
-    reach_edge: str
-    territory: str
-    band: str
-    other: str
-    crowd: str  # the area of many drops
+    background: str = _colour("#ffffff", "#12161c")
+    ink: str = _colour("#1f2933", "#e6ebf0")
+    mute: str = _colour("#5f6b78", "#9aa7b5")
+    grid: str = _colour("#e9edf1", "#222a34")
+    stream: str = _colour("#8a94a0", "#8b97a5")
+    record: str = _colour("#005A9C", "#A9D8FF")
+    bridge: str = _colour("#882255", "#B48CFF")
+    saved: str = _colour("#2E9E5B", "#2FC48D")
+    drop: str = _colour("#B3261E", "#F2542D")
+    line: str = _colour("#C27A00", "#FFD54A")
+    saved_words: str = _colour("#1F7A45", "#2FC48D")  # text has to stand out more than a mark
+    line_words: str = _colour("#8F5800", "#FFD54A")
+    body: str = _colour("rgba(0,90,156,0.19)", "rgba(86,180,233,0.24)")
+    edge: str = _colour("#005A9C", "#56B4E9")
+    solid: str = _colour("#6699C4", "#3C77A1")
+    reach: str = _colour("rgba(86,180,233,0.15)", "rgba(86,180,233,0.09)")
+    reach_edge: str = _colour("rgba(0,114,178,0.45)", "rgba(86,180,233,0.45)")
+    territory: str = _colour("rgba(90,100,112,0.075)", "rgba(150,160,175,0.10)")
+    band: str = _colour("rgba(90,100,112,0.045)", "rgba(150,160,175,0.055)")
+    other: str = _colour("#848f9b", "#647180")
+    crowd: str = _colour("rgba(179,38,30,0.16)", "rgba(242,84,45,0.24)")  # the area of many drops
 
 
-_COLOURS = {  # light, dark
-    "background": ("#ffffff", "#12161c"),
-    "ink": ("#1f2933", "#e6ebf0"),
-    "mute": ("#5f6b78", "#9aa7b5"),
-    "grid": ("#e9edf1", "#222a34"),
-    "stream": ("#8a94a0", "#8b97a5"),
-    "record": ("#005A9C", "#A9D8FF"),
-    "bridge": ("#882255", "#B48CFF"),
-    "saved": ("#2E9E5B", "#2FC48D"),
-    "drop": ("#B3261E", "#F2542D"),
-    "line": ("#C27A00", "#FFD54A"),
-    "saved_words": ("#1F7A45", "#2FC48D"),
-    "line_words": ("#8F5800", "#FFD54A"),
-    "body": ("rgba(0,90,156,0.19)", "rgba(86,180,233,0.24)"),
-    "edge": ("#005A9C", "#56B4E9"),
-    "solid": ("#6699C4", "#3C77A1"),
-    "reach": ("rgba(86,180,233,0.15)", "rgba(86,180,233,0.09)"),
-    "reach_edge": ("rgba(0,114,178,0.45)", "rgba(86,180,233,0.45)"),
-    "territory": ("rgba(90,100,112,0.075)", "rgba(150,160,175,0.10)"),
-    "band": ("rgba(90,100,112,0.045)", "rgba(150,160,175,0.055)"),
-    "other": ("#848f9b", "#647180"),
-    "crowd": ("rgba(179,38,30,0.16)", "rgba(242,84,45,0.24)"),
-}
-PALETTES = {
-    theme: Palette(**{name: both[place] for name, both in _COLOURS.items()}) for place, theme in enumerate(THEMES)
-}
+PALETTES = {theme: Palette(**{each.name: each.metadata[theme] for each in fields(Palette)}) for theme in THEMES}
 
 
 def palette(theme: str | None) -> Palette:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -248,8 +247,7 @@ def lane_scene(
     board, form = choose(whole, keys, most, sort, start, end), FORMS[type(trace)]
     drawn_as = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
     axis = time_axis(trace, window, clock)
-    scene = drawn_as(board, window, palette(theme), axis, checked_width(width), height)
-    return replace(scene, axis=axis.over(scene.x_range_ms[0]))
+    return drawn_as(board, window, palette(theme), axis, checked_width(width), height)
 
 
 def draw_lanes(scene: Lanes) -> Figure:

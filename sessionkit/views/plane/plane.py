@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.durations import grace_with, lacked
+from sessionkit.base.durations import INT64_MAX, grace_with, lacked
 from sessionkit.base.text import plural
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
@@ -50,7 +49,7 @@ from sessionkit.views.plane.marks import (
     territory,
     tether_lines,
 )
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, partition_code
+from sessionkit.views.scenes.key_rows import KeyRows, partition_code
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane, reach_name
 from sessionkit.views.scenes.window_history import WindowHistory
@@ -168,19 +167,17 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
 
 def session_marks(scene: SessionPlane) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
-    colours, axis, reach, retained = scene.colours, scene.axis, Outline(), Outline()
+    colours, axis, reach = scene.colours, scene.axis, Outline()
     for life in scene.lives:
         steps = [(row, *scene.window.reach_of_ms(*bounds)) for row, *bounds in life.steps]
         reach.add(*growing(steps, life.end))
-    for cap in scene.history.caps:
-        _add_retained(scene, cap, retained)
     none, edge = {"width": 0}, {"width": 1.6, "color": colours.edge}
     dotted, plum = {"width": 1.4, "dash": "dot", "color": colours.stream}, {"width": 3, "color": colours.bridge}
     return [
         territory(scene),
         lines(axis, reach, reach_name(scene.window), none, fillcolor=colours.reach, legendrank=30),
         lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
-        lines(axis, retained, "closed but still retained", dotted, legendrank=26),
+        lines(axis, _retained(scene), "closed but still retained", dotted, legendrank=26),
         *clocks(scene, " \N{MINUS SIGN} ".join(["close line: stream", *scene.window.close_lag_parts])),
         caps(scene),
         lines(axis, scene.bars, "merge", plum, showlegend=False),
@@ -189,15 +186,15 @@ def session_marks(scene: SessionPlane) -> list[Drawn]:
     ]
 
 
-def _add_retained(scene: SessionPlane, cap: Cap, retained: Outline) -> None:
-    """Dotted edges from a cap to the record that re-opened its session, if one did."""
-    reopenings, rows = scene.trace.reopenings, scene.rows
-    later = reopenings.at[(reopenings.window == cap.window) & (reopenings.at >= cap.at)]
-    if not len(later) or cap.at > rows[-1] or later[0] < rows[0]:
-        return
-    low, high = scene.y(np.array([max(cap.at, rows[0]), later[0]]))
-    for edge in (cap.start_ms, cap.end_ms):
-        retained.add((edge, edge), (low, min(high, scene.top)))
+def _retained(scene: SessionPlane) -> Outline:
+    """Dotted edges from each cap of a session that was re-opened to the record that did so."""
+    closes, mine, (first, last) = scene.trace.closes, scene.history.closes, scene.rows[[0, -1]].tolist()
+    until, found = closes.until[mine], Outline()
+    for row in mine[(until != INT64_MAX) & (until >= first) & (closes.at[mine] <= last)].tolist():
+        low, high = scene.y(np.array([max(closes.at[row], first), closes.until[row]]))
+        for edge in (int(closes.start_ms[row]), int(closes.end_ms[row])):
+            found.add((edge, edge), (low, min(high, scene.top)))
+    return found
 
 
 def _session_points(scene: SessionPlane) -> list[Drawn]:
@@ -270,8 +267,7 @@ def plane_scene(
     axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
     history = form.history(trace, code, partition_code(trace, code, partition), window.trailing_only)
     rows = history.choose(from_offset, until_offset, last)
-    scene = form.scene(history, window, rows, colours, axis, checked_width(width), height, last)
-    return replace(scene, axis=axis.over(scene.x_range_ms[0])) if len(scene.rows) else scene
+    return form.scene(history, window, rows, colours, axis, checked_width(width), height, last)
 
 
 class Composed(NamedTuple):

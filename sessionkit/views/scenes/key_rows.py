@@ -105,10 +105,9 @@ class KeyRows(Generic[T_co]):
         mine = (columns.key == self.key) & (columns.partition == self.partition)
         return np.flatnonzero(mine & (columns.closed_before < 0) & columns.are_results(self.trailing_only))
 
-    @property
     @abstractmethod
-    def caps(self) -> list[Cap]:
-        """Each closure, oldest first."""
+    def caps(self, first: int, last: int) -> list[Cap]:
+        """Each closure from record `first` to `last`, oldest first."""
 
     @property
     @abstractmethod
@@ -148,6 +147,11 @@ class KeyRows(Generic[T_co]):
     def closes(self) -> Longs:
         """Rows of `trace.closes` that are closures of the key's windows."""
         return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
+
+    def closes_between(self, first: int, last: int) -> Longs:
+        """Those of them that record `first` to `last` brought about."""
+        at = self.trace.closes.at[self.closes]
+        return self.closes[(at >= first) & (at <= last)]
 
     @cached_property
     def _movers(self) -> Longs:

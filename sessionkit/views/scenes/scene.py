@@ -44,7 +44,7 @@ class Plane(Generic[T_co]):
     window: WindowKind
     rows: Longs
     colours: Palette
-    axis: TimeAxis
+    time_axis: TimeAxis
     width: int = LEAST_WIDTH
     height: int | None = None  # of a picture whose title and legend stand beside it
     last: int | None = None  # how many of the key's newest records were asked for
@@ -52,6 +52,10 @@ class Plane(Generic[T_co]):
     @property
     def trace(self) -> T_co:
         return self.history.trace
+
+    @cached_property
+    def axis(self) -> TimeAxis:
+        return self.time_axis.over(self.x_range_ms[0]) if len(self.rows) else self.time_axis
 
     @property
     def top(self) -> float:
@@ -63,7 +67,7 @@ class Plane(Generic[T_co]):
 
     @cached_property
     def caps(self) -> list[Cap]:
-        return [cap for cap in self.history.caps if self.rows[0] <= cap.at <= self.rows[-1]]
+        return self.history.caps(int(self.rows[0]), int(self.rows[-1]))
 
     def shown(self, records: Longs) -> Longs:
         """Which of `records`, given in rising order, are among the rows that are drawn."""
@@ -146,7 +150,7 @@ class Plane(Generic[T_co]):
         near = self.trace.batch.timestamp_ms[np.setdiff1d(self.drops, self.far)]
         return int(near.min(initial=low)), high
 
-    @property
+    @cached_property
     def _room_ms(self) -> int:
         low, high = self._span_ms
         return max((high - low) // 30, self.reached_ms()[1], 1)
@@ -219,13 +223,17 @@ class Lanes(Generic[T_co]):
     board: Board[T_co]
     window: WindowKind
     colours: Palette
-    axis: TimeAxis
+    time_axis: TimeAxis
     width: int = LEAST_WIDTH
     height: int | None = None  # of a picture whose title and legend stand beside it; more if the lanes need more
 
     @property
     def trace(self) -> T_co:
         return self.board.trace
+
+    @cached_property
+    def axis(self) -> TimeAxis:
+        return self.time_axis.over(self.x_range_ms[0])
 
     @property
     def pitch(self) -> int:

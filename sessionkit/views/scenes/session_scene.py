@@ -50,11 +50,11 @@ class SessionHistory(KeyRows[SessionTrace]):
         reopenings = self.trace.reopenings
         return np.unique(reopenings.at[np.isin(reopenings.window, self.windows)])
 
-    @cached_property
-    def caps(self) -> list[Cap]:
-        trace, sizes = self.trace, sizes_of(self.trace, self.windows)
-        found = []
-        for row in self.closes.tolist():
+    def caps(self, first: int, last: int) -> list[Cap]:
+        trace, rows, found = self.trace, self.closes_between(first, last), []
+        root = trace.ended_in
+        sizes = sizes_of(trace, self.windows[np.isin(root[self.windows], root[trace.closes.window[rows]])])
+        for row in rows.tolist():
             at, window = int(trace.closes.at[row]), int(trace.closes.window[row])
             is_last = trace.closes.until[row] == INT64_MAX
             size = sizes[window] if is_last else _size_before(trace, sizes, window, at)

@@ -62,9 +62,8 @@ class WindowHistory(KeyRows[WindowTrace]):
         kept = self.own[self.trace.accepted[self.own]]
         return kept[~np.isin(kept, np.union1d(self.partly_late, self.late_but_kept))]
 
-    @cached_property
-    def caps(self) -> list[Cap]:
-        trace, closes, mine = self.trace, self.trace.closes, self.closes
+    def caps(self, first: int, last: int) -> list[Cap]:
+        trace, closes, mine = self.trace, self.trace.closes, self.closes_between(first, last)
         windows = closes.window[mine]
         had_more = (windows < trace.window_columns.loaded_count).tolist()
         sizes = (Size(*each) for each in zip(trace.sizes[windows].tolist(), had_more, strict=True))

@@ -19,9 +19,9 @@ PLAN = (
 )
 RUN = PLAN.run(CLICKS)
 OWNERS: dict[str, tuple[Any, Any]] = {
-    "run": (RUN, guesses.OF_A_RUN),
-    "plan": (PLAN, guesses.OF_A_PLAN),
-    "sk": (sk, guesses.OF_THE_PACKAGE),
+    "run": (RUN, guesses.known()["meant"]["run"]),
+    "plan": (PLAN, guesses.known()["meant"]["plan"]),
+    "sk": (sk, guesses.known()["meant"]["sk"]),
 }
 
 
@@ -68,7 +68,7 @@ def test_what_is_named_exists_and_what_is_guessed_does_not(owner: str) -> None:
     offered, guessed = dir(OWNERS[owner][0]), OWNERS[owner][1]
     assert set(guessed) <= set(offered)
     assert not {name for names in guessed.values() for name in names.split()} & set(offered)
-    assert not set(guesses.WITHOUT_COUNTERPART) & set(dir(sk))
+    assert not set(" ".join(guesses.known()["without_counterpart"]).split()) & set(dir(sk))
 
 
 def test_what_asks_by_hidden_names_is_answered_as_python_does() -> None:

@@ -55,9 +55,22 @@ final class Restarts {
         }
 
         /** What the store of the next life, which says up to which offset it has everything, lacks. */
-        List<ProducerRecord<byte[], byte[]>> after(final Map.Entry<Boolean, Long> held) {
+        List<ProducerRecord<byte[], byte[]>> after(final Map.Entry<Boolean, Long> held, final long retentionMs) {
             final boolean isEmpty = !held.getKey() || held.getValue() == null;
-            return records.subList(isEmpty ? 0 : kept, records.size());
+            return records.subList(isEmpty ? firstWithin(retentionMs) : kept, records.size());
+        }
+
+        /** Where a restore begins that knows no offset: as StoreChangelogReader.seekByRetentionFromPolledRecords. */
+        private int firstWithin(final long retentionMs) {
+            if (records.isEmpty() || retentionMs <= 0 || retentionMs == Long.MAX_VALUE) {
+                return 0;
+            }
+            final long from = records.get(records.size() - 1).timestamp() - retentionMs;
+            int first = 0;
+            while (from > 0 && records.get(first).timestamp() < from) {
+                first++;
+            }
+            return first;
         }
     }
 }

@@ -196,7 +196,7 @@ final class StepDriver implements AutoCloseable {
     private void restore(final Object store, final Restarts.Changelog changelog) throws ReflectiveOperationException {
         final boolean persistent = ((StateStore) hidden(store, "stateStore")).persistent();
         final List<ProducerRecord<byte[], byte[]>> lacking =
-                changelog.after(new AbstractMap.SimpleEntry<>(persistent, (Long) hidden(store, "offset")));
+                changelog.after(new AbstractMap.SimpleEntry<>(persistent, (Long) hidden(store, "offset")), retentionMs(store));
         final List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (final ProducerRecord<byte[], byte[]> each : lacking) {
             final long timestamp = each.timestamp() == null ? 0 : each.timestamp(); // the buffer of suppress gives none
@@ -211,6 +211,11 @@ final class StepDriver implements AutoCloseable {
                 method.invoke(manager, store, records, OptionalLong.empty());
             }
         }
+    }
+
+    /** By how much a restore goes back from the last record; 0 where it reads all, as it does before Kafka 4.4. */
+    private long retentionMs(final Object store) throws ReflectiveOperationException {
+        return find(store.getClass(), "retentionPeriod") == null ? 0 : (Long) hidden(store, "retentionPeriod");
     }
 
     /** What a task reads back from the metadata of its committed offsets, which the test driver keeps nowhere. */

@@ -1,0 +1,124 @@
+"""What a store's changelog tells when an application is started again without its disk.
+
+Kafka Streams 4.4.0 does not restore all of it: it looks up the timestamp of the last entry, and begins at the first
+entry that is no older than that by more than the retention. Windows that were written before are not in the store.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sessionkit.deployed.forgetting import ForgettingStore
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.contract import StoredSession, StoredWindow
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_trace import WindowTrace
+
+
+class _Place(NamedTuple):
+    partition: int
+    raw: bytes  # of the key
+    start_ms: int
+    end_ms: int  # of a session; of other windows their start again
+
+
+class Changelog:
+    """The timestamps of what was written to a store, by which a restore leaves windows out.
+
+    `time_ms` is that of the record that is processed. An entry of a session has the timestamp of the record by which
+    it changed, one of another window the largest of its records.
+
+    Args:
+        retention_ms, is_on_disk: of the store.
+        knows_offset: whether Kafka knows up to where the files on disk hold the changelog: then it restores the rest.
+    Source:
+        StoreChangelogReader.seekByRetentionFromPolledRecords (KAFKA-13499); ChangeLoggingSessionBytesStore.
+    """
+
+    def __init__(self, retention_ms: int, *, is_on_disk: bool, knows_offset: bool) -> None:
+        self.time_ms, self._retention_ms = -1, retention_ms
+        self._is_on_disk, self._knows_offset = is_on_disk, knows_offset
+        self._changed_ms: dict[_Place, int] = {}  # of sessions, also of those that a cache still holds
+        self._last_ms: dict[int, int] = {}  # of the last entry of each partition
+        self._newest_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # of all its entries
+        self._windows: dict[_Place, tuple[Any, int]] = {}  # the key, and the newest entry up to the window's last one
+
+    def changed(self, place: _Place) -> None:
+        """Notes with which record a session changes."""
+        self._changed_ms[place] = self.time_ms
+
+    def add(self, place: _Place, key: Any, timestamp_ms: int | None, *, is_deleted: bool) -> None:
+        """Notes an entry; without a timestamp with that of the record by which it changed."""
+        time_ms = self._changed_ms.pop(place, self.time_ms) if timestamp_ms is None else timestamp_ms
+        self._last_ms[place.partition] = time_ms
+        newest_ms = self._newest_ms[place.partition] = max(self._newest_ms[place.partition], time_ms)
+        self._windows[place] = (key, newest_ms)
+        if is_deleted:
+            del self._windows[place]
+
+    def add_all(self, trace: Trace) -> None:
+        """Notes the entries of a life that was not played record by record."""
+        columns = trace.window_columns
+        if isinstance(trace, SessionTrace):
+            at = np.flatnonzero(trace.accepted)
+            window, time_ms, end_ms = trace.survivor[at], trace.batch.timestamp_ms[at], columns.end_ms
+        else:
+            assert isinstance(trace, WindowTrace)
+            at, window = trace.touches.record.astype(np.intp), trace.touches.window.astype(np.int64)
+            time_ms, end_ms = trace.newest_ms, columns.start_ms
+        for code, number in enumerate(trace.batch.partitions.tolist()):
+            mine = np.flatnonzero(trace.batch.partition[at] == code)
+            newest_ms = np.maximum.accumulate(np.append(self._newest_ms[number], time_ms[mine]))
+            self._last_ms[number] = int(time_ms[mine[-1]]) if len(mine) else self._last_ms.get(number, -1)
+            self._newest_ms[number] = int(newest_ms[-1])
+            for row, newest in dict(zip(window[mine].tolist(), newest_ms[1:].tolist(), strict=True)).items():
+                key = trace.keys[int(columns.key[row])].as_py()
+                place = _Place(number, key_bytes(key), int(columns.start_ms[row]), int(end_ms[row]))
+                self._windows[place] = (key, newest)
+
+    def restore(self, store: Any, kind: str) -> None:
+        """Takes out of the store what it does not have after a restart of this kind."""
+        self._changed_ms.clear()
+        self._knows_offset = self._is_on_disk and (kind == "disk" or (kind == "killed" and self._knows_offset))
+        for place, (key, newest_ms) in [] if self._knows_offset else list(self._windows.items()):
+            behind_ms = self._last_ms[place.partition] - newest_ms
+            if isinstance(store, ForgettingStore):
+                store.restore_from(place.partition, place.raw, place.start_ms, place.end_ms, behind_ms)
+            elif behind_ms > self._retention_ms and store.holds == "sessions":
+                store.remove(key, place.start_ms, place.end_ms, partition=place.partition)
+            elif behind_ms > self._retention_ms:
+                store.write(StoredWindow(place.start_ms, None, newest_ms, key), partition=place.partition)
+
+
+class LoggedStore:
+    """A store, or a cache in front of it, whose changes a changelog takes note of; all else is the store's own."""
+
+    def __init__(self, store: Any, changelog: Changelog, *, has_cache: bool = False, is_cache: bool = False) -> None:
+        self._logged, self._changelog = store, changelog
+        self._sees_change, self._sees_entry = not has_cache, not is_cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._logged, name)
+
+    def write(self, window: Any, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        is_deleted = window.aggregate is None and not keep_null
+        is_session = isinstance(window, StoredSession)
+        end_ms = window.window_end_ms if is_session else window.window_start_ms
+        self._note(partition, window.key, window.window_start_ms, end_ms, window, is_deleted=is_deleted)
+        return bool(self._logged.write(window, partition=partition, keep_null=keep_null))
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        self._note(partition, key, window_start_ms, window_end_ms, None, is_deleted=True)
+        self._logged.remove(key, window_start_ms, window_end_ms, partition=partition)
+
+    def _note(self, partition: int, key: Any, start_ms: int, end_ms: int, window: Any, *, is_deleted: bool) -> None:
+        place = _Place(partition, key_bytes(key), start_ms, end_ms)
+        timestamp_ms = window.timestamp_ms if isinstance(window, StoredWindow) else None
+        if self._sees_change and timestamp_ms is None:
+            self._changelog.changed(place)
+        if self._sees_entry:
+            self._changelog.add(place, key, timestamp_ms, is_deleted=is_deleted)
