@@ -7,23 +7,20 @@ entry that is no older than that by more than the retention. Windows that were w
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from sessionkit.base.arrays import Rows
+from sessionkit.base.decisions import LATE
 from sessionkit.deployed.forgetting import ForgettingStore
 from sessionkit.records.keys import key_bytes
-from sessionkit.stores.contract import StoredSession, StoredWindow
+from sessionkit.stores.cache.named_cache import EntryId
+from sessionkit.stores.contract import Stored, StoredWindow
+from sessionkit.stores.rows import time_of
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
-
-
-class _Place(NamedTuple):
-    partition: int
-    raw: bytes  # of the key
-    start_ms: int
-    end_ms: int  # of a session; of other windows their start again
 
 
 class Changelog:
@@ -42,43 +39,47 @@ class Changelog:
     def __init__(self, retention_ms: int, *, is_on_disk: bool, knows_offset: bool) -> None:
         self.time_ms, self._retention_ms = -1, retention_ms
         self._is_on_disk, self._knows_offset = is_on_disk, knows_offset
-        self._changed_ms: dict[_Place, int] = {}  # of sessions, also of those that a cache still holds
+        self._changed_ms: dict[EntryId, int] = {}  # of sessions, also of those that a cache still holds
         self._last_ms: dict[int, int] = {}  # of the last entry of each partition
         self._newest_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # of all its entries
-        self._windows: dict[_Place, tuple[Any, int]] = {}  # the key, and the newest entry up to the window's last one
+        self._windows: dict[EntryId, tuple[Any, int]] = {}  # the key, and the newest entry up to the window's last one
 
-    def changed(self, place: _Place) -> None:
+    def changed(self, place: EntryId) -> None:
         """Notes with which record a session changes."""
         self._changed_ms[place] = self.time_ms
 
-    def add(self, place: _Place, key: Any, timestamp_ms: int | None, *, is_deleted: bool) -> None:
+    def add(self, place: EntryId, key: Any, timestamp_ms: int | None, *, is_deleted: bool) -> None:
         """Notes an entry; without a timestamp with that of the record by which it changed."""
         time_ms = self._changed_ms.pop(place, self.time_ms) if timestamp_ms is None else timestamp_ms
         self._last_ms[place.partition] = time_ms
         newest_ms = self._newest_ms[place.partition] = max(self._newest_ms[place.partition], time_ms)
-        self._windows[place] = (key, newest_ms)
         if is_deleted:
-            del self._windows[place]
+            self._windows.pop(place, None)
+        else:
+            self._windows[place] = (key, newest_ms)
 
-    def add_all(self, trace: Trace) -> None:
-        """Notes the entries of a life that was not played record by record."""
+    def add_all(self, trace: Trace, held: Rows) -> None:
+        """Notes the entries of a life that was not played record by record, and at its end these rows were held."""
         columns = trace.window_columns
+        newest_of = np.full(len(columns.key), -1)  # the newest entry up to each window's last one
         if isinstance(trace, SessionTrace):
             at = np.flatnonzero(trace.accepted)
             window, time_ms, end_ms = trace.survivor[at], trace.batch.timestamp_ms[at], columns.end_ms
         else:
             assert isinstance(trace, WindowTrace)
-            at, window = trace.touches.record.astype(np.intp), trace.touches.window.astype(np.int64)
-            time_ms, end_ms = trace.newest_ms, columns.start_ms
+            live = np.flatnonzero(trace.touches.effect != LATE)
+            at, window = trace.touches.record[live].astype(np.intp), trace.touches.window[live].astype(np.int64)
+            time_ms, end_ms = trace.newest_ms[live], columns.start_ms
         for code, number in enumerate(trace.batch.partitions.tolist()):
             mine = np.flatnonzero(trace.batch.partition[at] == code)
             newest_ms = np.maximum.accumulate(np.append(self._newest_ms[number], time_ms[mine]))
             self._last_ms[number] = int(time_ms[mine[-1]]) if len(mine) else self._last_ms.get(number, -1)
             self._newest_ms[number] = int(newest_ms[-1])
-            for row, newest in dict(zip(window[mine].tolist(), newest_ms[1:].tolist(), strict=True)).items():
-                key = trace.keys[int(columns.key[row])].as_py()
-                place = _Place(number, key_bytes(key), int(columns.start_ms[row]), int(end_ms[row]))
-                self._windows[place] = (key, newest)
+            newest_of[window[mine]] = newest_ms[1:]  # of one that changed several times the last stays
+        for row in held[newest_of[held] >= 0].tolist():
+            key, number = trace.keys[int(columns.key[row])].as_py(), trace.batch.partitions[columns.partition[row]]
+            place = EntryId(int(number), key_bytes(key), int(columns.start_ms[row]), int(end_ms[row]))
+            self._windows[place] = (key, int(newest_of[row]))
 
     def restore(self, store: Any, kind: str) -> None:
         """Takes out of the store what it does not have after a restart of this kind."""
@@ -104,20 +105,18 @@ class LoggedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._logged, name)
 
-    def write(self, window: Any, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        is_deleted = window.aggregate is None and not keep_null
-        is_session = isinstance(window, StoredSession)
-        end_ms = window.window_end_ms if is_session else window.window_start_ms
-        self._note(partition, window.key, window.window_start_ms, end_ms, window, is_deleted=is_deleted)
+    def write(self, window: Stored, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        place = EntryId(partition, key_bytes(window.key), window.window_start_ms, time_of(window))
+        time_ms = window.timestamp_ms if isinstance(window, StoredWindow) else None
+        self._note(place, window.key, time_ms, is_deleted=window.aggregate is None and not keep_null)
         return bool(self._logged.write(window, partition=partition, keep_null=keep_null))
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
-        self._note(partition, key, window_start_ms, window_end_ms, None, is_deleted=True)
+        place = EntryId(partition, key_bytes(key), window_start_ms, window_end_ms)
+        self._note(place, key, None, is_deleted=True)
         self._logged.remove(key, window_start_ms, window_end_ms, partition=partition)
 
-    def _note(self, partition: int, key: Any, start_ms: int, end_ms: int, window: Any, *, is_deleted: bool) -> None:
-        place = _Place(partition, key_bytes(key), start_ms, end_ms)
-        timestamp_ms = window.timestamp_ms if isinstance(window, StoredWindow) else None
+    def _note(self, place: EntryId, key: Any, timestamp_ms: int | None, *, is_deleted: bool) -> None:
         if self._sees_change and timestamp_ms is None:
             self._changelog.changed(place)
         if self._sees_entry:

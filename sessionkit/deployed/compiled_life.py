@@ -66,8 +66,9 @@ class CompiledLife:
     def _final_times_ms(self, found: Finals) -> Longs:
         """The timestamps of final results."""
 
+    @property
     @abstractmethod
-    def _held_rows(self) -> Rows:
+    def held_rows(self) -> Rows:
         """The windows that the store holds at the end."""
 
     def _held_from_ms(self, observed_ms: Longs) -> Longs:
@@ -159,7 +160,7 @@ class CompiledLife:
 
     def held(self) -> StoredColumns:
         """What the store holds at the end."""
-        rows = self._held_rows()
+        rows = self.held_rows
         return columns_at(self._outcome, rows, self._windows.holds, self._closed_before[rows])
 
 
@@ -221,7 +222,8 @@ class SessionLife(CompiledLife):
     def _final_times_ms(self, found: Finals) -> Longs:
         return found.end_ms
 
-    def _held_rows(self) -> Rows:
+    @cached_property
+    def held_rows(self) -> Rows:
         columns = self._outcome.window_columns
         held_from_ms = self._held_from_ms(self.observed_ms)[columns.partition]
         rows = np.flatnonzero((columns.merged_into < 0) & (columns.end_ms >= held_from_ms))
@@ -280,6 +282,7 @@ class WindowLife(CompiledLife):
         times_ms: Longs = self._outcome.window_columns.timestamp_ms[found.window]
         return times_ms
 
-    def _held_rows(self) -> Rows:
+    @cached_property
+    def held_rows(self) -> Rows:
         columns = self._outcome.window_columns
         return np.flatnonzero(columns.start_ms >= self._held_from_ms(self.observed_ms)[columns.partition])

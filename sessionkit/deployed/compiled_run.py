@@ -96,7 +96,7 @@ def run_compiled(
     life = LIVES[type(windows)](windows, outcome, store, how, before, observed, expiry)
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
-        how.changelog.add_all(outcome.kept_trace)
+        how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
     held = life.held()
     with store.all_or_nothing():

@@ -36,6 +36,7 @@ class Restart(NamedTuple):
 
 
 if TYPE_CHECKING:
+    from sessionkit.deployed.changelog import Changelog
 
     class _Settings(TypedDict, total=False):  # of a deployment
         store: Literal["rocksdb", "memory"] | type
@@ -243,7 +244,7 @@ class Life:
     newest_ms: int = -1
     restart: str | None = None
     buffers: Sequence[Any] = ()
-    changelog: Any = None
+    changelog: Changelog | None = None
 
     def part(self, start: int, stop: int, restart: str | None = None, **after: Any) -> Life:
         """The life of the records from row `start` up to row `stop`; `after` is what the one before leaves to it."""

@@ -1,5 +1,6 @@
 """What Kafka Streams 4.4 restores of a changelog: not what is older than its last entry by more than the retention."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pandas as pd
@@ -30,10 +31,7 @@ def test_a_crash_sends_again_only_what_is_restored(by: str, retention: str, agai
     """Found beside a broker: 4.4 began to restore behind the session of 107, whose result waits for nothing more."""
     rows = [("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159), ("a", 187)]
     told = {"commit_every": [1, 5], "restarts": [(4, "killed")], "retention": retention}
-    if by == "processor":
-        with processor_only():
-            sent = run(SESSIONS, rows, store="rocksdb", **told)
-    else:
+    with processor_only() if by == "processor" else nullcontext():
         sent = run(SESSIONS, rows, store="rocksdb", **told)
     first = [("a", 18, 1), ("a", 107, 1), ("b", 126, 1), ("a", 131, 1)]
     assert sent[: len(first)] == first
@@ -65,3 +63,14 @@ def test_a_cache_writes_a_session_at_the_time_of_its_last_record(caching: bool, 
     told: dict[str, Any] = {"store": "memory", "commit_every": [2, 3, 4], "retention": "97ms"}
     sent = run(SESSIONS, rows, "on_window_update", caching=caching, restarts=[(3, "disk")], **told)
     assert sent[-1] == session
+
+
+@pytest.mark.parametrize("by", ["kernels", "processor"])
+def test_a_record_that_is_dropped_has_no_entry(by: str) -> None:
+    """Kernels took the time of the late record for that of the last entry, and so all for restored."""
+    rows = [("a", 11), ("b", 69), ("a", 12), ("a", 13)]
+    told: dict[str, Any] = {"store": "memory", "commit_every": [2, 3], "retention": "51ms"}
+    with processor_only() if by == "processor" else nullcontext():
+        windows = sk.TimeWindows(size="10ms", grace="0ms")
+        sent = run(windows, rows, "on_window_update", restarts=[(2, "changelog")], **told)
+    assert sent == [("a", 10, 1), ("b", 60, 1), ("a", 10, 1)]
