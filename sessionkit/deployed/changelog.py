@@ -89,9 +89,11 @@ class Changelog:
             behind_ms = self._last_ms[place.partition] - newest_ms
             if isinstance(store, ForgettingStore):
                 store.restore_from(place.partition, place.raw, place.start_ms, place.end_ms, behind_ms)
-            elif behind_ms > self._retention_ms and store.holds == "sessions":
+            elif not 0 < self._retention_ms < behind_ms:  # Kafka takes 0 for no retention, and restores all
+                continue
+            elif store.holds == "sessions":
                 store.remove(key, place.start_ms, place.end_ms, partition=place.partition)
-            elif behind_ms > self._retention_ms:
+            else:
                 store.write(StoredWindow(place.start_ms, None, newest_ms, key), partition=place.partition)
 
 

@@ -159,7 +159,8 @@ class ForgettingStore:
         """Deletes a window that is so far behind the newest entry of the changelog, if a restore leaves it out."""
         state = self._partitions[partition]
         row = state.by_time.get((time_ms, start_ms, raw))
-        if row is not None and not self._is_within(row.part, behind_ms - 1):
+        has_retention = row is not None and self._is_within(row.part, 0)  # of 0 Kafka restores all
+        if row is not None and has_retention and not self._is_within(row.part, behind_ms - 1):
             self._delete(state, raw, time_ms, start_ms)
 
     def bind(self, windows: Mapping[str, Any]) -> None:

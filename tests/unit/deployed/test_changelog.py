@@ -74,3 +74,13 @@ def test_a_record_that_is_dropped_has_no_entry(by: str) -> None:
         windows = sk.TimeWindows(size="10ms", grace="0ms")
         sent = run(windows, rows, "on_window_update", restarts=[(2, "changelog")], **told)
     assert sent == [("a", 10, 1), ("b", 60, 1), ("a", 10, 1)]
+
+
+@pytest.mark.parametrize("by", ["kernels", "processor"])
+def test_a_retention_of_0_is_none_to_a_restore(by: str) -> None:
+    """What random case 249 of seed 114 came to beside Kafka Streams, which then restores all."""
+    windows = sk.SessionWindows(inactivity_gap="0ms", grace="0ms")
+    told: dict[str, Any] = {"store": "rocksdb", "commit_every": [0, 2], "restarts": [(1, "killed")]}
+    with processor_only() if by == "processor" else nullcontext():
+        sent = run(windows, [("a", 0), ("a", 1), ("a", 0)], **told)
+    assert sent == [("a", 0, 1), ("a", 0, 1)]
