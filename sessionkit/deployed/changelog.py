@@ -31,14 +31,12 @@ class Changelog:
 
     Args:
         retention_ms, is_on_disk: of the store.
-        knows_offset: whether Kafka knows up to where the files on disk hold the changelog: then it restores the rest.
     Source:
         StoreChangelogReader.seekByRetentionFromPolledRecords (KAFKA-13499); ChangeLoggingSessionBytesStore.
     """
 
-    def __init__(self, retention_ms: int, *, is_on_disk: bool, knows_offset: bool) -> None:
-        self.time_ms, self._retention_ms = -1, retention_ms
-        self._is_on_disk, self._knows_offset = is_on_disk, knows_offset
+    def __init__(self, retention_ms: int, *, is_on_disk: bool) -> None:
+        self.time_ms, self._retention_ms, self._is_on_disk = -1, retention_ms, is_on_disk
         self._changed_ms: dict[EntryId, int] = {}  # of sessions, also of those that a cache still holds
         self._last_ms: dict[int, int] = {}  # of the last entry of each partition
         self._newest_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # of all its entries
@@ -84,8 +82,8 @@ class Changelog:
     def restore(self, store: Any, kind: str) -> None:
         """Takes out of the store what it does not have after a restart of this kind."""
         self._changed_ms.clear()
-        self._knows_offset = self._is_on_disk and (kind == "disk" or (kind == "killed" and self._knows_offset))
-        for place, (key, newest_ms) in [] if self._knows_offset else list(self._windows.items()):
+        has_all = self._is_on_disk and kind == "disk"
+        for place, (key, newest_ms) in [] if has_all else list(self._windows.items()):
             behind_ms = self._last_ms[place.partition] - newest_ms
             if isinstance(store, ForgettingStore):
                 store.restore_from(place.partition, place.raw, place.start_ms, place.end_ms, behind_ms)

@@ -62,7 +62,7 @@ def changelog_of(store: Any, restarts: Sequence[Restart], retention_ms: int) -> 
     is_on_disk = getattr(store, "is_persistent", False)
     if all(each.kind == "disk" and is_on_disk for each in restarts):
         return None
-    return Changelog(retention_ms, is_on_disk=is_on_disk, knows_offset=is_on_disk and len(store) > 0)
+    return Changelog(retention_ms, is_on_disk=is_on_disk)
 
 
 LIFE = "life"

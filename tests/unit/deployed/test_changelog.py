@@ -48,12 +48,13 @@ def test_a_window_that_is_not_restored_begins_anew(store: str, last: int, count:
     assert sent[-1] == ("a", 10, count)
 
 
-def test_files_that_were_closed_in_peace_know_their_offset() -> None:
+def test_a_crash_restores_as_much_after_an_earlier_stop_in_peace() -> None:
+    """As Kafka's own store says of its offset: case 273 of seed 122."""
     rows = [("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159), ("a", 187)]
     told: dict[str, Any] = {"store": "rocksdb", "commit_every": [1, 5], "retention": "23ms"}
     one = run(SESSIONS, rows, restarts=[(4, "killed")], **told)
     both = run(SESSIONS, rows, restarts=[(0, "disk"), (4, "killed")], **told)
-    assert (one.count(("a", 107, 1)), both.count(("a", 107, 1))) == (1, 2)
+    assert (one.count(("a", 107, 1)), both.count(("a", 107, 1))) == (1, 1)
 
 
 @pytest.mark.parametrize(("caching", "session"), [(False, ("a", 100, 4)), (True, ("a", 105, 1))])
