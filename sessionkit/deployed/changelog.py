@@ -7,6 +7,7 @@ entry that is no older than that by more than the retention. Windows that were w
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,16 @@ class Changelog:
 
     Args:
         retention_ms, is_on_disk: of the store.
+        held_ms: of each partition that a store on disk holds from the beginning on, the largest time in it.
     Source:
-        StoreChangelogReader.seekByRetentionFromPolledRecords (KAFKA-13499); ChangeLoggingSessionBytesStore.
+        StoreChangelogReader.seekByRetentionFromPolledRecords (KAFKA-13499); ChangeLoggingSessionBytesStore;
+        AbstractSegments.committedOffset.
     """
 
-    def __init__(self, retention_ms: int, *, is_on_disk: bool) -> None:
+    def __init__(self, retention_ms: int, *, is_on_disk: bool, held_ms: Mapping[int, int]) -> None:
         self.time_ms, self._retention_ms, self._is_on_disk = -1, retention_ms, is_on_disk
+        self._stopped_ms = dict(held_ms)  # of each partition the largest time in it, as of its last stop in peace
+        self._put_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # the largest time that was put since
         self._changed_ms: dict[EntryId, int] = {}  # of sessions, also of those that a cache still holds
         self._last_ms: dict[int, int] = {}  # of the last entry of each partition
         self._newest_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # of all its entries
@@ -50,6 +55,7 @@ class Changelog:
         """Notes an entry; without a timestamp with that of the record by which it changed."""
         time_ms = self._changed_ms.pop(place, self.time_ms) if timestamp_ms is None else timestamp_ms
         self._last_ms[place.partition] = time_ms
+        self._put_ms[place.partition] = max(self._put_ms[place.partition], place.end_ms)
         newest_ms = self._newest_ms[place.partition] = max(self._newest_ms[place.partition], time_ms)
         if is_deleted:
             self._windows.pop(place, None)
@@ -73,6 +79,7 @@ class Changelog:
             newest_ms = np.maximum.accumulate(np.append(self._newest_ms[number], time_ms[mine]))
             self._last_ms[number] = int(time_ms[mine[-1]]) if len(mine) else self._last_ms.get(number, -1)
             self._newest_ms[number] = int(newest_ms[-1])
+            self._put_ms[number] = int(end_ms[window[mine]].max(initial=self._put_ms[number]))
             newest_of[window[mine]] = newest_ms[1:]  # of one that changed several times the last stays
         for row in held[newest_of[held] >= 0].tolist():
             key, number = trace.keys[int(columns.key[row])].as_py(), trace.batch.partitions[columns.partition[row]]
@@ -82,12 +89,20 @@ class Changelog:
     def restore(self, store: Any, kind: str) -> None:
         """Takes out of the store what it does not have after a restart of this kind."""
         self._changed_ms.clear()
-        has_all = self._is_on_disk and kind == "disk"
-        for place, (key, newest_ms) in [] if has_all else list(self._windows.items()):
-            behind_ms = self._last_ms[place.partition] - newest_ms
+        if kind == "disk" and self._is_on_disk:
+            self._stopped_ms |= {p: max(ms, self._stopped_ms.get(p, -1)) for p, ms in self._put_ms.items() if ms >= 0}
+            self._put_ms.clear()
+            return
+        if kind == "changelog":
+            self._stopped_ms.clear()
+        for place, (key, newest_ms) in list(self._windows.items()):
+            behind_ms, stopped_ms = self._last_ms[place.partition] - newest_ms, self._stopped_ms.get(place.partition)
+            since_ms = None if stopped_ms is None else (stopped_ms, self._put_ms[place.partition])
             if isinstance(store, ForgettingStore):
-                store.restore_from(place.partition, place.raw, place.start_ms, place.end_ms, behind_ms)
-            elif not 0 < self._retention_ms < behind_ms:  # Kafka takes 0 for no retention, and restores all
+                store.restore_from(place.partition, place.raw, place.start_ms, place.end_ms, behind_ms, since_ms)
+            elif not 0 < self._retention_ms < behind_ms:
+                continue  # Kafka takes 0 for no retention, and restores all
+            elif since_ms is not None and store.segments.is_live(*since_ms):
                 continue
             elif store.holds == "sessions":
                 store.remove(key, place.start_ms, place.end_ms, partition=place.partition)

@@ -22,7 +22,8 @@ from sessionkit.stores.contract import Snapshot, StoredColumns, StoredSession, S
 from sessionkit.stores.rows import as_stored, time_of
 from sessionkit.stores.segments import Segments
 
-FOREVER_MS = 2**62
+FOREVER_MS = 2**62  # as a retention
+LAST_MS = 2**63 - 1
 
 
 class Noticed:
@@ -155,13 +156,18 @@ class ForgettingStore:
                         self._delete(state, raw, time_ms, start_ms)
                 state.observed_ms = state.dropped_at_ms = after_ms
 
-    def restore_from(self, partition: int, raw: bytes, start_ms: int, time_ms: int, behind_ms: int) -> None:
-        """Deletes a window that is so far behind the newest entry of the changelog, if a restore leaves it out."""
-        state = self._partitions[partition]
-        row = state.by_time.get((time_ms, start_ms, raw))
-        has_retention = row is not None and self._is_within(row.part, 0)  # of 0 Kafka restores all
-        if row is not None and has_retention and not self._is_within(row.part, behind_ms - 1):
-            self._delete(state, raw, time_ms, start_ms)
+    def restore_from(
+        self, partition: int, raw: bytes, start_ms: int, time_ms: int, behind_ms: int, since_ms: tuple[int, int] | None
+    ) -> None:
+        """Deletes a window that is so far behind the newest entry of the changelog, if a restore leaves it out.
+
+        It leaves nothing out while the segment of the first time of `since_ms` is live at the second one.
+        """
+        row = self._partitions[partition].by_time.get((time_ms, start_ms, raw))
+        if row is None or (since_ms is not None and self._is_kept(row.part, *since_ms)):
+            return
+        if self._is_within(row.part, 0) and not self._is_within(row.part, behind_ms - 1):  # of 0 Kafka restores all
+            self._delete(self._partitions[partition], raw, time_ms, start_ms)
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Does nothing: an audit has one plan."""
@@ -216,7 +222,7 @@ class ForgettingStore:
         """Whether the segment of this time is live, when a put has observed that time."""
         if observed_ms - time_ms <= self._lowest_ms:
             return True  # with any retention: two segments span it
-        is_true = self.segments.id_of(time_ms) >= self.segments.oldest_live(observed_ms)
+        is_true = self.segments.is_live(time_ms, observed_ms)
         if self.notices:
             self.noticed[part].kept(time_ms, observed_ms, is_true=is_true)
         return is_true
@@ -250,7 +256,7 @@ class ForgettingStore:
             return
         state = self._partitions[partition]
         rows = state.of_key.get(key_bytes(key), SortedDict())
-        for place in rows.irange((first_ms, -1), (last_ms, FOREVER_MS)):
+        for place in rows.irange((first_ms, -1), (last_ms, LAST_MS)):
             if self._is_read(state, rows[place], place[0]):
                 yield rows[place].stored
 
@@ -304,7 +310,7 @@ class ForgettingSessions(ForgettingStore, SessionCalls):
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times; on disk all that live segments hold."""
         state = self._partitions[partition]
-        places = state.by_time.irange((earliest_session_end_ms, -1), (latest_session_end_ms, FOREVER_MS))
+        places = state.by_time.irange((earliest_session_end_ms, -1), (latest_session_end_ms, LAST_MS))
         rows = [(place, state.by_time[place]) for place in places]
         if self._on_disk:
             return iter([row.stored for place, row in rows if self._is_kept(row.part, place[0], state.dropped_at_ms)])
@@ -348,7 +354,7 @@ class ForgettingWindows(ForgettingStore, WindowCalls):
         if self._is_shadowed:
             return iter(())
         state = self._partitions[partition]
-        first, last = (time_from_ms, -1), (time_to_ms, FOREVER_MS)
+        first, last = (time_from_ms, -1), (time_to_ms, LAST_MS)
         rows = ((place, state.by_time[place]) for place in state.by_time.irange(first, last))
         return iter([row.stored for place, row in rows if self._is_read(state, row, place[0])])
 
@@ -364,12 +370,12 @@ class ForgettingWindows(ForgettingStore, WindowCalls):
         rows, begun_ms = state.of_key[key_bytes(key)], state.observed_ms - self._boundary_ms
 
         def visible(first_ms: int, last_ms: int) -> Iterator[Any]:
-            for place in list(rows.irange((first_ms, -1), (last_ms, FOREVER_MS)))[::step]:
+            for place in list(rows.irange((first_ms, -1), (last_ms, LAST_MS)))[::step]:
                 if place in rows and self._is_within(rows[place].part, begun_ms - place[0]):
                     yield rows[place]
 
         if self._on_disk:
-            places = rows.irange((time_from_ms, -1), (time_to_ms, FOREVER_MS))
+            places = rows.irange((time_from_ms, -1), (time_to_ms, LAST_MS))
             for segment in sorted({self.segments.id_of(place[0]) for place in places})[::step]:
                 first_ms, last_ms = self.segments.span_ms(segment)
                 for row in list(visible(max(first_ms, time_from_ms), min(last_ms, time_to_ms))):

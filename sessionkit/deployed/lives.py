@@ -13,7 +13,7 @@ from sessionkit.base.arrays import Longs, as_arrow, joined
 from sessionkit.base.durations import as_duration
 from sessionkit.deployed.changelog import Changelog
 from sessionkit.deployed.deployment import Restart
-from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingWindows
+from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
 from sessionkit.deployed.independent_parts import Whole
 from sessionkit.deployed.processor_run import Deployed
 from sessionkit.deployed.sent_results import LazyRows
@@ -62,7 +62,9 @@ def changelog_of(store: Any, restarts: Sequence[Restart], retention_ms: int) -> 
     is_on_disk = getattr(store, "is_persistent", False)
     if all(each.kind == "disk" and is_on_disk for each in restarts):
         return None
-    return Changelog(retention_ms, is_on_disk=is_on_disk)
+    held = {} if not is_on_disk or isinstance(store, ForgettingStore) else store._states
+    held_ms = {partition: state.observed_time_ms for partition, state in held.items() if state.observed_time_ms >= 0}
+    return Changelog(retention_ms, is_on_disk=is_on_disk, held_ms=held_ms)
 
 
 LIFE = "life"

@@ -57,6 +57,10 @@ class Segments:
         """The first segment that has not expired; 0 or less while none has. Those before it are dropped as a whole."""
         return 0 if self.retention_ms is None else self.id_of(observed_time_ms - self.retention_ms)
 
+    def is_live(self, time_ms: int, observed_time_ms: int) -> bool:
+        """Whether the segment of a time has not expired."""
+        return self.id_of(time_ms) >= self.oldest_live(observed_time_ms)
+
     def first_visible_ms(self, observed_time_ms: int, *, at_boundary: bool = False) -> int:
         """The first time that reads see; `at_boundary` keeps the one just `retention` behind.
 

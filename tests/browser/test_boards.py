@@ -45,8 +45,21 @@ def boxes(visit: Visit) -> dict[str, dict[str, float]]:
     return {name: box(visit.page.locator(f".sessionkit-{name}:visible").first) for name in parts}
 
 
+def resize(visit: Visit, width: int, height: int) -> None:
+    """Gives the window a size, and waits until JupyterLab has laid itself out for it."""
+    visit.page.set_viewport_size({"width": width, "height": height})
+    visit.page.wait_for_function(
+        """width => {
+          const panel = document.querySelector('#jp-main-dock-panel').getBoundingClientRect();
+          return innerWidth === width && Math.abs(width - panel.right) < 100;
+        }""",
+        arg=width,
+    )
+
+
 def settle(visit: Visit) -> None:
     """Waits until the board is drawn for its room, and nothing is under way."""
+    visit.page.evaluate("() => { delete window.wasThen; }")  # what was steady before says nothing
     visit.page.wait_for_function(
         """() => {
           const room = document.querySelector('.sessionkit-room');
@@ -97,7 +110,7 @@ class TestTheFlights:
 
     @pytest.fixture(autouse=True)
     def _small(self, visit: Visit) -> None:
-        visit.page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+        resize(visit, **SMALL)
         self.show(visit, "one key")
         settle(visit)
 
@@ -124,7 +137,7 @@ class TestTheFlights:
         assert words["y"] < found["picture"]["bottom"]
 
     def test_two_columns_where_there_is_room(self, visit: Visit) -> None:
-        visit.page.set_viewport_size({"width": 1900, "height": 1000})
+        resize(visit, 1900, 1000)
         settle(visit)
         found = boxes(visit)
         for part in ("sliders", "counts", "words"):
@@ -133,7 +146,7 @@ class TestTheFlights:
 
     @pytest.mark.parametrize("width", [900, 1000, 1100, 1250])
     def test_nothing_is_cut_in_a_narrow_window(self, visit: Visit, width: int) -> None:
-        visit.page.set_viewport_size({"width": width, "height": 900})
+        resize(visit, width, 900)
         for name in ("many keys", "who loses the most", "one key"):
             self.show(visit, name)
             if name != "who loses the most":  # a table
@@ -250,11 +263,11 @@ class TestTheFlights:
 
 def test_the_words_of_the_player_are_beside_its_slider(visit: Visit, server: Server) -> None:
     name = server.write("player.ipynb", FLIGHTS, "player = sk.play(waves.run(flights), 'FL@LGA')\nplayer")
-    visit.page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+    resize(visit, **SMALL)
     visit.open_lab(name)
     visit.wait_drawn()
     for width in (900, 1366, 1900):
-        visit.page.set_viewport_size({"width": width, "height": 768})
+        resize(visit, width, 768)
         settle(visit)
         slider, words = (
             box(visit.page.locator(".sessionkit-slider")),

@@ -1,6 +1,7 @@
 """What Kafka Streams 4.4 restores of a changelog: not what is older than its last entry by more than the retention."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -48,13 +49,39 @@ def test_a_window_that_is_not_restored_begins_anew(store: str, last: int, count:
     assert sent[-1] == ("a", 10, count)
 
 
-def test_a_crash_restores_as_much_after_an_earlier_stop_in_peace() -> None:
-    """As Kafka's own store says of its offset: case 273 of seed 122."""
-    rows = [("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159), ("a", 187)]
-    told: dict[str, Any] = {"store": "rocksdb", "commit_every": [1, 5], "retention": "23ms"}
-    one = run(SESSIONS, rows, restarts=[(4, "killed")], **told)
-    both = run(SESSIONS, rows, restarts=[(0, "disk"), (4, "killed")], **told)
-    assert (one.count(("a", 107, 1)), both.count(("a", 107, 1))) == (1, 1)
+@pytest.mark.parametrize("by", ["kernels", "processor"])
+@pytest.mark.parametrize(("later", "again"), [(0, 1), (59_800, 1), (60_000, 0)])
+def test_a_stop_in_peace_tells_the_next_crash_how_much_is_on_the_disk(by: str, later: int, again: int) -> None:
+    """For as long as a segment is left that was there then: cases 633 of seed 126, and 273 of seed 122."""
+    rows = [("a", 18), ("a", later + 107), ("b", later + 126), ("a", later + 131), ("a", later + 159)]
+    told: dict[str, Any] = {"store": "rocksdb", "commit_every": [1, 4], "retention": "23ms"}
+    with processor_only() if by == "processor" else nullcontext():
+        one = run(SESSIONS, rows, restarts=[(3, "killed")], **told)
+        both = run(SESSIONS, rows, restarts=[(0, "disk"), (3, "killed")], **told)
+    sent = ("a", later + 107, 1)
+    assert (one.count(sent), both.count(sent)) == (1, 1 + again)
+
+
+@pytest.mark.parametrize(("filled", "count"), [(1, 2), (0, 1)])
+def test_a_store_that_was_filled_before_knows_how_much_is_on_its_disk(tmp_path: Path, filled: int, count: int) -> None:
+    frame = pd.DataFrame([("a", 18), ("a", 107), ("b", 126), ("a", 131), ("a", 159)], columns=["key", "at"])
+    frame["at"] = pd.to_datetime(frame["at"] + BEGIN_MS, unit="ms", utc=True)
+    plan = sk.group_by_key("key", timestamp="at").windowed_by(SESSIONS).emit("on_window_close").count()
+    told: dict[str, Any] = {"commit_every": [1, 4], "retention": "23ms", "restarts": [(3, "killed")]}
+    with sk.open_store("rocksdb", "sessions", time_ordered=True, directory=tmp_path / "s", retention="23ms") as store:
+        plan.run(frame.iloc[:filled], store=store)
+        run = plan.run(frame, store=store, deployment=sk.Deployment.plain(store="rocksdb", **told))
+    starts = run.changelog()["window_start"].astype("datetime64[ms, UTC]").astype("int64") - BEGIN_MS
+    assert starts.tolist().count(107) == count
+
+
+def test_windows_are_found_again_up_to_the_last_time_that_there_is() -> None:
+    """Beyond 2**62 ms none was: case 657 of seed 122."""
+    windows, at = sk.SessionWindows(inactivity_gap="1ms", grace="0ms"), 2**62 - BEGIN_MS
+    rows = [{"key": "a", "at": BEGIN_MS + at + more} for more in (0, 5)]
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).emit("on_window_close").count()
+    how = sk.Deployment.plain(store="rocksdb", restarts=[(0, "changelog")])
+    assert plan.run(rows, deployment=how).metrics()["window-aggregate-final-emit-total"] == 1
 
 
 @pytest.mark.parametrize(("caching", "session"), [(False, ("a", 100, 4)), (True, ("a", 105, 1))])
