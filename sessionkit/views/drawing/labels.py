@@ -87,14 +87,18 @@ class Placement:
             else:
                 room.lines = np.concatenate([room.lines, boxes])
 
+    def fitting(self, label: Label, leader: bool = True) -> Rows:
+        """Which of its places there is room for."""
+        left = np.arange(len(label.places))
+        for room in self._rooms:
+            left = left[room.allows(label, label.places[left], leader)]
+        return left
+
     def place(self, label: Label, leader: bool = True) -> bool:
         """Puts the label at the best of its places; False if there is none, or its kind or text had its share."""
         if self.is_full(label.kind) or (label.kind, label.text) in self._texts:
             return False
-        offsets = label.places
-        left = np.arange(len(offsets))  # the places at which it may stand
-        for room in self._rooms:
-            left = left[room.allows(label, offsets[left], leader)]
+        left, offsets = self.fitting(label, leader), label.places
         if not len(left):
             return False
         costs = [room.cost(label, offsets[left], leader) for room in self._rooms]

@@ -342,11 +342,15 @@ def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
             label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
             placement.place(label, leader=False)
     for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
-        middle, y = (cap.start_ms + cap.end_ms) // 2, scene.y_of(cap.at)
-        for text in (f"<b>closed</b> · {scene.cap_words(cap)}", scene.cap_words(cap), cap.size.words):
-            places = _along(frame, cap.start_ms, cap.end_ms, text)
-            if placement.place(Label("closed", middle, y, text, scene.colours.ink, places), leader=False):
-                break
+        if placement.is_full("closed"):
+            break
+        middle, y, said = (cap.start_ms + cap.end_ms) // 2, scene.y_of(cap.at), scene.cap_words(cap)
+        tried = [
+            Label("closed", middle, y, text, scene.colours.ink, _along(frame, cap.start_ms, cap.end_ms, text))
+            for text in (f"<b>closed</b> · {said}", said, cap.size.words)
+        ]
+        if len(placement.fitting(tried[-1], leader=False)):  # or else there is no room for a longer one
+            any(placement.place(each, leader=False) for each in tried)
 
 
 def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> Floats:

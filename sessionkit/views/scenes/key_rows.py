@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.arrays import Flags, Floats, Longs, Rows
 from sessionkit.base.decisions import LATE, MERGED
@@ -25,8 +27,6 @@ else:
     T_co = TypeVar("T_co", covariant=True)
 
 How = Literal["closed", "merged", "open"]
-Span = tuple[int, int, How]  # (first record, record that ended it, how) of a life; first is -1: before the run
-
 MOST_ROWS = 120  # rows of a plane that was not told what to show: some 4 pixels each
 BOTTOM, TOP = -2.0, 0.9  # bodies that go on are drawn to here, in rows beyond the first and the last
 _FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood without what came before it
@@ -62,6 +62,16 @@ class Life:
     steps: tuple[tuple[float, int, int], ...]  # (row, start_ms, end_ms): the bounds from this row on
     end: float
     how: Literal["closed", "merged", "open", "cut"]
+
+
+class Spans(NamedTuple):
+    """The lives of a key's windows as columns, by window and time: the record that began each (-1: before the run),
+    the one that ended it, and how."""
+
+    window: Longs
+    begin: Longs
+    end: Longs
+    how: npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ class KeyRows(Generic[T_co]):
 
     @property
     @abstractmethod
-    def spans(self) -> dict[int, list[Span]]:
+    def spans(self) -> Spans:
         """The lives of each window."""
 
     @property
@@ -146,7 +156,9 @@ class KeyRows(Generic[T_co]):
     @cached_property
     def closes(self) -> Longs:
         """Rows of `trace.closes` that are closures of the key's windows."""
-        return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
+        is_mine = np.zeros(len(self.trace.window_columns.key), np.bool_)
+        is_mine[self.windows] = True
+        return np.flatnonzero(is_mine[self.trace.closes.window])
 
     def closes_between(self, first: int, last: int) -> Longs:
         """Those of them that record `first` to `last` brought about."""
@@ -226,7 +238,7 @@ class KeyRows(Generic[T_co]):
         """The records that make a stretch worth showing, by what they did."""
         behind = (self.trace.close_time_ms - self.trace.batch.timestamp_ms)[self.drops]
         is_near = behind <= _NEAR * self.wait_ms
-        opened = np.array([begin for spans in self.spans.values() for begin, *_ in spans if begin >= 0], np.int64)
+        opened = self.spans.begin[self.spans.begin >= 0]
         found = {"drops": self.drops[is_near], "far_drops": self.drops[~is_near], "opened": opened}
         kept = self.own[self.trace.accepted[self.own]]
         return {**self.events, **found, "closes": self.trace.closes.at[self.closes], "kept": kept}
@@ -267,8 +279,7 @@ class KeyRows(Generic[T_co]):
 
     def _alive_at(self, rows: Longs) -> Floats:
         """How many windows of the key live on from before each of `rows`."""
-        spans = [span[:2] for window in self.windows.tolist() for span in self.spans[window]]
-        begin, end = np.searchsorted(rows, np.array(spans, np.int64).reshape(-1, 2).T)
+        begin, end = np.searchsorted(rows, np.stack([self.spans.begin, self.spans.end]))
         born = np.bincount(np.minimum(begin + 1, len(rows)), minlength=len(rows) + 1)
         change = born - np.bincount(end, minlength=len(rows) + 1)
         return np.maximum(np.cumsum(change)[:-1], 0).astype(np.float64)
@@ -289,29 +300,23 @@ class KeyRows(Generic[T_co]):
         """The lives of the key's windows, as far as they lie within these rows."""
         if not len(rows):
             return []
-        first, last = int(rows[0]), int(rows[-1])
-        alive = [
-            (window, *span)
-            for window in self.windows.tolist()
-            for span in self.spans[window]
-            if span[0] <= last and span[1] >= first
-        ]
-        windows = list(dict.fromkeys(window for window, *_ in alive))  # one may have several lives
-        steps = self.steps(windows, first, last)
-        found = (self._life(span, steps, rows) for span in alive)
+        places: list[int] = rows.tolist()
+        alive = np.flatnonzero((self.spans.begin <= places[-1]) & (self.spans.end >= places[0]))
+        spans = [*zip(*(column[alive].tolist() for column in self.spans), strict=True)]
+        windows = list(dict.fromkeys(window for window, *_ in spans))  # one may have several lives
+        steps = self.steps(windows, places[0], places[-1])
+        found = (self._life(span, steps[span[0]], places) for span in spans)
         return [life for life in found if life is not None]
 
-    def _life(
-        self, span: tuple[int, int, int, How], steps: dict[int, list[tuple[int, int, int]]], rows: Longs
-    ) -> Life | None:
+    def _life(self, span: tuple[int, int, int, How], steps: list[tuple[int, int, int]], rows: list[int]) -> Life | None:
         window, begin, end, how = span
-        mine = [step for step in steps[window] if begin <= step[0] < end]
+        mine = [step for step in steps if begin <= step[0] < end]
         before = [step for step in mine if step[0] < rows[0]][-1:]
         within = [step for step in mine if rows[0] <= step[0] <= rows[-1]]
         shown = [(BOTTOM, *step[1:]) for step in before]
-        shown += [(float(np.searchsorted(rows, step[0])), *step[1:]) for step in within]
+        shown += [(float(bisect_left(rows, step[0])), *step[1:]) for step in within]
         goes_on = end > rows[-1]
-        top = len(rows) - 1 + TOP if goes_on else float(np.searchsorted(rows, end))
+        top = len(rows) - 1 + TOP if goes_on else float(bisect_left(rows, end))
         if not shown or top <= shown[0][0]:
             return None
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)

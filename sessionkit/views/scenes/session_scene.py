@@ -14,7 +14,7 @@ from sessionkit.base.text import plural
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing
 from sessionkit.views.scenes.board import Board
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Span
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Spans
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.windows.contract import SessionKind
 from sessionkit.windows.missing_grace import missing_grace_ms
@@ -62,27 +62,29 @@ class SessionHistory(KeyRows[SessionTrace]):
         return found
 
     @cached_property
-    def spans(self) -> dict[int, list[Span]]:
-        trace, mine = self.trace, self.windows
-        columns, never = trace.window_columns, len(trace)
-        born = dict.fromkeys(mine.tolist(), -1)
+    def spans(self) -> Spans:
+        trace, mine, closes = self.trace, self.windows, self.trace.closes
+        born, merged_at = np.full(len(mine), -1), np.full(len(mine), INT64_MAX)
         openers = self.own[trace.decision[self.own] == OPENED]
-        born.update(zip(trace.window[openers].tolist(), openers.tolist(), strict=True))
+        born[np.searchsorted(mine, trace.window[openers])] = openers
         absorbed = np.isin(trace.merges.absorbed, mine)
-        merged_at = dict(zip(trace.merges.absorbed[absorbed].tolist(), trace.merges.at[absorbed].tolist(), strict=True))
-        spans: dict[int, list[Span]] = {w: [] for w in born}
-        begin = dict(born)
-        for row in self.closes.tolist():
-            window = int(trace.closes.window[row])
-            spans[window].append((begin[window], int(trace.closes.at[row]), "closed"))
-            begin[window] = int(trace.closes.until[row])
-        for window, since in begin.items():
-            if columns.merged_into[window] >= 0:
-                if since < merged_at[window]:
-                    spans[window].append((since, merged_at[window], "merged"))
-            elif since != INT64_MAX:
-                spans[window].append((since, never, "open"))
-        return spans
+        merged_at[np.searchsorted(mine, trace.merges.absorbed[absorbed])] = trace.merges.at[absorbed]
+        rows = self.closes[np.argsort(closes.window[self.closes], kind="stable")]
+        place = np.searchsorted(mine, closes.window[rows])
+        since = born.copy()
+        since[place] = closes.until[rows]  # of several closures the last
+        begin = np.where(np.diff(place, prepend=-1) == 0, np.roll(closes.until[rows], 1), born[place])
+        is_merged = trace.window_columns.merged_into[mine] >= 0
+        goes_on = np.flatnonzero(since < np.where(is_merged, merged_at, INT64_MAX))
+        ended_by = np.where(is_merged, merged_at, len(trace))[goes_on]
+        parts = (
+            (mine[place], mine[goes_on]),
+            (begin, since[goes_on]),
+            (closes.at[rows], ended_by),
+            (np.full(len(rows), "closed"), np.where(is_merged[goes_on], "merged", "open")),
+        )
+        order = np.argsort(np.concatenate(parts[0]), kind="stable")
+        return Spans(*(np.concatenate(part)[order] for part in parts))
 
     def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
         """(record, start, end) each time that a window took a record, after its bounds when it was loaded."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sessionkit.base.arrays import Longs
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Span
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Spans
 from sessionkit.windows.contract import WindowKind
 
 Ends: TypeAlias = Callable[[Longs], Longs]
@@ -79,13 +79,13 @@ class WindowHistory(KeyRows[WindowTrace]):
         return {**dict.fromkeys(self.windows.tolist(), -1), **dict(zip(made.tolist(), records.tolist(), strict=True))}
 
     @cached_property
-    def spans(self) -> dict[int, list[Span]]:
-        closes = self.trace.closes
-        at = dict(zip(closes.window[self.closes].tolist(), closes.at[self.closes].tolist(), strict=True))
-        return {
-            window: [(since, at[window], "closed") if window in at else (since, len(self.trace), "open")]
-            for window, since in self._born.items()
-        }
+    def spans(self) -> Spans:
+        closes, end = self.trace.closes, np.full(len(self.windows), len(self.trace))
+        place = np.searchsorted(self.windows, closes.window[self.closes])
+        end[place] = closes.at[self.closes]
+        how = np.full(len(end), "closed")
+        how[np.delete(np.arange(len(end)), place)] = "open"
+        return Spans(self.windows, np.array([*self._born.values()], np.int64), end, how)
 
     def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
         """(record, start, end) of each window: its bounds never change."""
