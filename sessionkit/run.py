@@ -286,23 +286,32 @@ class Run(Generic[Frame]):
 
         return assign(data, self.trace, self._windows, self.plan.source, self._outcome.earlier_rows, ids)
 
-    def merges(self) -> Frame:
+    def merges(self, *, ids: Ids = "number") -> Frame:
         """Which records joined two sessions: a row for each merge, in order of arrival.
 
         With the record (partition, offset, the key columns, timestamp), the bounds of the two sessions before it
         (earlier_start, earlier_end, later_start, later_end), and those of the session that they are part of at the end
         (window_start, window_end), which `run.lineage` takes.
 
+        Args:
+            ids: "key" or "hash", as in `sk.sessionize`: the ids that the two had before the record (earlier_id,
+                later_id) and the one that has taken their place (session_id). A number is that of a whole run.
         Raises:
-            InvalidArgument: the windows of this run do not merge.
+            InvalidArgument: the windows of this run do not merge, or these are no ids.
         Example:
             >>> merge = waves.run(flights).merges().iloc[0]
             >>> merge["carrier"], merge["origin"], str(merge["window_start"])
             ('EV', 'EWR', '2013-07-01 08:52:00+00:00')
         """
+        from sessionkit.base.arrays import arrow_table
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
+        from sessionkit.views.stable_ids import with_ids_of_merges
 
-        return tables.frame_of(merges_table(self.trace), self._outcome.batch, TIMES_OF_MERGES)
+        merges, batch = merges_table(self.trace), self._outcome.batch
+        parts = ["key", *(["partition"] if self.plan.source.partition else [])]
+        shown = arrow_table(batch.form.shown({name: merges[name] for name in parts}))
+        merges = with_ids_of_merges(merges, shown.columns, ids)
+        return tables.frame_of(merges, batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.

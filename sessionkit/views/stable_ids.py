@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Longs, arrow_array, is_null, numpy_array
+from sessionkit.base.text import one_of
 from sessionkit.records.inputs.plain_columns import plain_column
 
 Ids = Literal["number", "key", "hash"]
@@ -28,21 +29,46 @@ def with_ids(added: pa.Table, rows: pa.Table, names: Sequence[str], ids: Ids) ->
     if ids == "number":
         return added
     number, none = numpy_array(added[0], absent=0), is_null(added[0])
-    own, kind = np.flatnonzero(~none), pa.string() if ids == "key" else pa.int64()
+    own = np.flatnonzero(~none)
     if not len(own):
-        return added.set_column(0, added.field(0).name, pa.nulls(len(added), kind))
+        return added.set_column(0, added.field(0).name, pa.nulls(len(added), _as(ids, []).type))
     some_row = np.zeros(int(number.max()) + 1, np.int64)
     some_row[number[own]] = own
     at = arrow_array(some_row)
     start_ms = added[1].take(at)
-    start = pc.strftime(start_ms.cast(pa.timestamp("ms")), format='"%Y-%m-%dT%H:%M:%SZ"]')
-    parts = [_json(plain_column(rows[name]).take(at)) for name in names]
-    texts = pc.binary_join_element_wise(*[part for part, _ in parts], start, ",")
-    texts = pc.binary_join_element_wise("[", texts, "").to_pylist()
-    for place, nth in _among_equals(numpy_array(start_ms), *(codes for _, codes in parts)):
+    texts, codes = _texts(start_ms, (plain_column(rows[name]).take(at) for name in names))
+    for place, nth in _among_equals(numpy_array(start_ms), *codes):
         texts[place] += f"#{nth}"
-    found = pa.array(texts if ids == "key" else map(_hash, texts), kind)
-    return added.set_column(0, added.field(0).name, found.take(arrow_array(number, none if none.any() else None)))
+    found = _as(ids, texts).take(arrow_array(number, none if none.any() else None))
+    return added.set_column(0, added.field(0).name, found)
+
+
+def with_ids_of_merges(merges: pa.Table, made_of: Sequence[pa.ChunkedArray], ids: Ids) -> pa.Table:
+    """The columns of `run.merges`, with the ids of the two sessions before the record and of the one in the end.
+
+    `made_of` are the columns that stand before the start in an id.
+    """
+    one_of("ids", ids, IDS)
+    for name, start in (
+        ("earlier_id", "earlier_start_ms"),
+        ("later_id", "later_start_ms"),
+        ("session_id", "window_start_ms"),
+    ):
+        if ids != "number":
+            merges = merges.append_column(name, _as(ids, _texts(merges[start], made_of)[0]))
+    return merges
+
+
+def _texts(start: pa.ChunkedArray, made_of: Iterable[pa.ChunkedArray]) -> tuple[list[str], list[Longs]]:
+    """The id of each row, and the codes of its parts."""
+    moment = pc.strftime(start.cast(pa.timestamp("ms")), format='"%Y-%m-%dT%H:%M:%SZ"]')
+    parts = [_json(column) for column in made_of]
+    texts = pc.binary_join_element_wise(*[part for part, _ in parts], moment, ",")
+    return pc.binary_join_element_wise("[", texts, "").to_pylist(), [codes for _, codes in parts]
+
+
+def _as(ids: Ids, texts: list[str]) -> pa.Array:
+    return pa.array(texts, pa.string()) if ids == "key" else pa.array(map(_hash, texts), pa.int64())
 
 
 def _json(column: pa.ChunkedArray) -> tuple[pa.Array, Longs]:

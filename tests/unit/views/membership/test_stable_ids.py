@@ -1,6 +1,7 @@
 """Ids of sessions that stay."""
 
 import hashlib
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -60,6 +61,32 @@ def test_they_are_those_of_assign_in_any_order_and_kind_of_frame() -> None:
     assert found.tolist() == expected["session_id"].to_list()
     windows = plan.windowed_by(sk.TimeWindows(size="1h", grace="1h")).count().run(rows)
     assert windows.assign(rows, ids="key")["window_id"][0].startswith('["')
+
+
+@pytest.mark.parametrize("ids", ["key", "hash"])
+@pytest.mark.parametrize("partition", [None, "frame"])
+def test_merges_say_which_ids_a_late_record_changed(ids: Any, partition: str | None) -> None:
+    """They are those that the rows had before it, and those that they have at the end."""
+    rows = drawn(30).dropna().sample(frac=1, random_state=3).reset_index(drop=True)
+    plan = sk.group_by_key("key", timestamp="at", partition=partition)
+    run = plan.windowed_by(sk.SessionWindows(gap=f"{GAP_MS}ms", grace="1d")).count().run(rows)
+    merges, now = run.merges(ids=ids), set(run.assign(rows, ids=ids)["session_id"])
+    later, at_end = set(merges["later_id"]), set(merges["session_id"])
+    assert len(merges) > 5
+    assert at_end <= now
+    assert not (later - at_end) & now
+    assert merges.drop(columns=["earlier_id", "later_id", "session_id"]).equals(run.merges())
+
+
+def test_the_ids_before_a_merge_are_those_of_the_rows_before_it() -> None:
+    rows = frame(user=["ada"] * 3, n=[1, 1, 1]).assign(at=START + pd.to_timedelta([0, 40, 20], unit="min"))
+    plan = sk.group_by_key("user", "n", sep="@", timestamp="at").windowed_by(sk.SessionWindows(gap="30m", grace="1h"))
+    [merge] = plan.count().run(rows).merges(ids="key").to_dict("records")
+    before = plan.count().run(rows[:2]).assign(rows[:2], ids="key")["session_id"].tolist()
+    assert [merge["earlier_id"], merge["later_id"]] == before
+    assert [merge["session_id"]] == plan.count().run(rows).assign(rows, ids="key")["session_id"].unique().tolist()
+    with pytest.raises(sk.errors.InvalidArgument, match="ids must be"):
+        plan.count().run(rows).merges(ids="uuid")  # type: ignore[arg-type]
 
 
 def test_nothing_has_no_ids() -> None:
