@@ -101,10 +101,12 @@ def of_text(
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
     if remarks is not None and source.timezone is None:
         remarks += shown_in_utc("\n".join(some_of(pc.drop_null(text))))
-    is_number = source.unit and pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")
+    form = r"^-?\d{1,12}(\.\d*)?$" if source.unit == "s" else r"^-?([1-8]?\d{1,18})$"
+    is_number = source.unit and pc.match_substring_regex(text, form)
     if source.unit is not None and (pc.mean(is_number).as_py() or 0) > 0.5:  # the others are marks such as "-"
         _check(text, is_number, source, "numbers as in other rows")
-        return pc.if_else(is_number, text, nothing).cast(pa.int64()), None
+        numbers = pc.if_else(is_number, text, nothing)
+        return numbers.cast(pa.float64() if pc.any(pc.match_substring(numbers, ".")).as_py() else pa.int64()), None
     if source.format is not None:
         return _of_format(text, source, [] if remarks is None else remarks)
     if text.null_count < len(text):
@@ -290,11 +292,10 @@ def way_of_texts(texts: list[str], name: str, unit: str | None = None) -> str:
         since, rest = f"pandas.to_datetime(number, unit='{meant}', utc=True)", f"df[{name!r}].where(number.isna())"
         line = f"number = pandas.to_numeric(df[{name!r}], errors='coerce'); df[{name!r}] = "
         return f"{line}{since}.fillna(pandas.to_datetime({rest}, format='ISO8601', utc=True))"
-    if not any(each and each[2] for each in found):
-        return "" if unit else f'unit="{meant}"'
-    numbers, kept = f"pandas.to_numeric(df[{name!r}], errors='coerce')", "ms" if meant == "s" else meant
-    scaled = f"({numbers} * 1000)" if meant == "s" else numbers
-    return f"df[{name!r}] = {scaled}.round().astype('Int64'), with unit=\"{kept}\""
+    if meant == "s" or not any(each and each[2] for each in found):
+        return "" if unit == meant else f'unit="{meant}"'
+    whole = f"pandas.to_numeric(df[{name!r}], errors='coerce').round().astype('Int64')"
+    return f'df[{name!r}] = {whole}, with unit="{meant}"'
 
 
 def way_of_mixed(texts: list[str], name: str) -> str:

@@ -63,6 +63,8 @@ def to_milliseconds(
         column = column.cast(pa.large_string())
     if is_text_type(column.type):
         column = _of_text(column, source, remarks)
+    if pa.types.is_decimal(column.type) and source.unit == "s":
+        column = column.cast(pa.float64())
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))  # midnight
     if pa.types.is_timestamp(column.type):

@@ -149,7 +149,6 @@ SENT = ["2026-03-03T15:00:00.000", "2026-03-03T16:40:00.000", "2026-03-03T17:00:
 
 
 @pytest.mark.parametrize(("texts", "options", "times"), [
-    (["1773364565.531693", None, "1773364566"], {}, ["2026-03-13T01:16:05.532", None, "2026-03-13T01:16:06.000"]),
     (["1773364565531.4"], {"unit": "s"}, ["2026-03-13T01:16:05.531"]), (MAILS, {}, SENT),
     (MAILS, {"format": "%a, %d %b %Y %H:%M:%S %z"}, SENT), (MAILS[1:2] * 2, {}, SENT[1:2] * 2),
     (["2026-03-03T16:00:00+01:00", *["1772552400000"] * 2, None], {},
@@ -420,3 +419,16 @@ def test_days_first_in_two_ways_are_told_so() -> None:
     frame = pd.DataFrame({"k": "a", "at": ["01/04/2016 00:00", "02/4/2016 1:00:00 PM"] * 9})
     with pytest.raises(InvalidData, match='format="mixed"\\) \\(with dayfirst=True where the day stands first\\)'):
         sk.sessionize(frame, by="k", at="at", gap="1h")
+
+
+SECONDS = ["1773364565.531693", "1773364566"]
+
+
+@pytest.mark.parametrize("seconds", [pa.array(SECONDS), pa.array(SECONDS).cast(pa.decimal128(20, 6))])
+def test_seconds_with_a_fraction_are_read_as_text_and_as_decimals(seconds: pa.Array) -> None:
+    assert read(seconds, unit="s") == ["2026-03-13T01:16:05.531", "2026-03-13T01:16:06.000"]
+
+
+def test_texts_of_seconds_with_a_fraction_are_told_with_their_unit() -> None:
+    with pytest.raises(InvalidData, match=r'; unit="s"$'):
+        read(SECONDS)
