@@ -114,7 +114,7 @@ def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
     return StreamRun._over(plan, df, retention)
 
 
-@answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
+@answers_calls("run", elsewhere=(Run, "run.local(partition)"))
 class SparkRun(SparkReading):
     """The run of a plan over a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
