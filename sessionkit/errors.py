@@ -137,6 +137,10 @@ class NotBuilt(SessionkitError, NotImplementedError):
     """A combination that sessionkit does not offer yet."""
 
 
+class NotOffered(UnknownName, NotBuilt):
+    """A view that other kinds of runs have, and this one has not; the message says why, and what there is instead."""
+
+
 class StoreError(SessionkitError, RuntimeError):
     """A store refused a call."""
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from sessionkit.base.assets import read_asset
-from sessionkit.errors import UnknownName, problem
+from sessionkit.errors import NotOffered, UnknownName, problem
 
 RULES_OF_SESSIONS = ("until", "max_length", "max_rows", "new_when", "starts_when", "ends_when", "new_at")
 _AGGREGATIONS = "collect count_distinct earliest first last latest max mean median min std sum top"
@@ -38,7 +38,7 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
     """The error for a name that `owner`, which users write as `shown`, does not have.
 
     Args:
-        elsewhere: a class whose objects may have it, and how one is written.
+        elsewhere: a class whose objects may have it, and how one is written; where `owner` is known to lack it.
     Example:
         >>> print(unknown_name(plan, "plan", "windowed"))
         plan has no such name; got windowed; plan.windowed_by: The plan with these windows.
@@ -49,10 +49,13 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
     guessed = known()["meant"].get(shown, known()["meant"]["result"])
     meant = [each for each in _meant(name, guessed) if each in offered]
     near = meant or difflib.get_close_matches(name, offered, 1)
+    has_it = elsewhere is not None and name in dir(elsewhere[0])
+    there = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}" if elsewhere is not None and has_it else ""
+    if reason := _reason(name, known()["lacks"].get(type(owner).__name__, {})):
+        want = f"{there.removesuffix('.')}; {reason}" if there else reason
+        return NotOffered(problem(f"{shown} has no such name", name, want))
     if shown == "plan" and name in _AGGREGATIONS.split():
         want = f'plan.aggregate({name}=sk.{name}("amount"))'
-    elif elsewhere is not None and name in dir(elsewhere[0]):
-        want = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
     elif (reason := _reason(name, known()["without_counterpart"])) and not meant:
         want = reason
     elif near:

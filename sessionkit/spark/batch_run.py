@@ -90,7 +90,7 @@ def start(plan: Plan, df: Any, deployment: Deployment | None, store: object, ret
 
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is a stream.
-        NotBuilt: a store, a suppress that counts bytes without a deployment, or idle partitions.
+        NotBuilt: a store, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     check_built(plan, df, store)
@@ -102,9 +102,6 @@ def start(plan: Plan, df: Any, deployment: Deployment | None, store: object, ret
         retention_ms = plan._deployed_retention_ms(deployment, None)
         empty = plan._run_deployed(run._empty._outcome.batch, dataclasses.replace(deployment, restarts=(), clock=None))
         return dataclasses.replace(run, _deployment=deployment, _retention_ms=retention_ms, _empty=empty)
-    if plan._suppression is not None and plan._suppression.most_bytes is not None:
-        want = "max_records=, a deployment, or run.local(partition), which counts them"
-        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan._suppression.code(), want))
     return SparkRun._over(plan, df, retention)
 
 
@@ -117,7 +114,7 @@ def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
     return StreamRun._over(plan, df, retention)
 
 
-@answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
+@answers_calls("run", elsewhere=(Run, "run.local(partition)"))
 class SparkRun(SparkReading):
     """The run of a plan over a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 

@@ -195,11 +195,11 @@ class WaitingView(ChangelogView):
 
 
 class MostWaitingView(WaitingView):
-    """The most that waited in the buffer of suppress at once."""
+    """The most that waited in the buffer of suppress at once, as results and as bytes."""
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        most = self.stage.most_records if self.stage else 0
-        return {"partition": [int(outcome.batch.partitions[0])], "name": ["most"], "count": [most]}
+        most = [self.stage.most_records, self.stage.most_bytes] if self.stage else [0, 0]
+        return {"partition": [int(outcome.batch.partitions[0])] * 2, "name": ["most", "bytes"], "count": most}
 
 
 SUMMARIES: dict[str, Any] = {

@@ -64,8 +64,8 @@ def _big_endian(times_ms: Longs) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(times_ms), [None, raw]).cast(pa.large_binary())
 
 
-# Places in `state`: the largest timestamp, how many keys wait, the most that did, how many rows went out, the bytes.
-CLOCK, WAITING, MOST_WAITING, SENT, BYTES = range(5)
+# Places in `state`: the largest timestamp, how many keys wait, the most that did, rows that went out, bytes, the most.
+CLOCK, WAITING, MOST_WAITING, SENT, BYTES, MOST_BYTES = range(6)
 NOT_HELD = -1
 
 
@@ -114,7 +114,7 @@ def suppress_rows(  # type: ignore[no-untyped-def]
     `rows` integers (r,), the first `carried` of which waited before: they move no clock. `key`, `given_place`,
     `timestamp_ms`, `silent`, `size`, `old_size` and `old` (equal where the old values are) are those of all rows,
     `rank` of all windowed keys. `place`, `held` and `first_held` int64 receive the place of each key, the row that
-    waits for it and the first that did; `heap` int64 is scratch, `state` int64 (5,). What goes out: row `sent[j]`,
+    waits for it and the first that did; `heap` int64 is scratch, `state` int64 (6,). What goes out: row `sent[j]`,
     after `sent_at[j]`.
     """
     for n in range(rows.shape[0]):
@@ -129,6 +129,7 @@ def suppress_rows(  # type: ignore[no-untyped-def]
         held[k] = row
         state[BYTES] += _weight(row, first_held[k], size, old_size, old)
         state[MOST_WAITING] = max(state[MOST_WAITING], state[WAITING])
+        state[MOST_BYTES] = max(state[MOST_BYTES], state[BYTES])
         if n < carried:
             continue
         state[CLOCK] = max(state[CLOCK], timestamp_ms[row])
@@ -185,13 +186,18 @@ class Suppressor:
         """How many results waited at once in any partition, at most."""
         return max(self.most_in_each.values(), default=0)
 
+    @property
+    def most_bytes(self) -> int:
+        """The bytes that waited at once in any partition, at most, where they are counted."""
+        return max((int(state[MOST_BYTES]) for state in self._state.values()), default=0)
+
     def clock_ms(self, partition: int) -> int:
         """The largest timestamp of the partition's results, -1 before the first."""
         return int(self._state[partition][CLOCK]) if partition in self._state else -1
 
     def go_on(self, partition: int, clock_ms: int, waiting: Waiting | None) -> None:
         """Begins with what waited in one partition, and its clock then."""
-        self._state[partition] = np.array([clock_ms, 0, 0, 0, 0])
+        self._state[partition] = np.array([clock_ms, 0, 0, 0, 0, 0])
         self.waiting = waiting
 
     def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
@@ -227,7 +233,7 @@ class Suppressor:
         self, partition: int, mine: Longs, carried: int, rows: _Rows, place: Longs
     ) -> tuple[int, Longs, Longs]:
         settings = self._settings
-        state = self._state.setdefault(partition, np.array([-1, 0, 0, 0, 0]))
+        state = self._state.setdefault(partition, np.array([-1, 0, 0, 0, 0, 0]))
         state[[WAITING, SENT, BYTES]] = 0
         limits = (INT64_MAX if limit is None else limit for limit in (settings.most_records, settings.most_bytes))
         sent, sent_at, heap = (np.empty(len(mine), np.int64) for _ in range(3))

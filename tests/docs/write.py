@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.docs import functions
+from tests.docs import functions, views
 from tests.docs.pages import FROM, NOT_RUN, OUTPUT, Page, pages
 from tests.docs.test_pages import run_python, run_shell
 
@@ -32,6 +32,7 @@ def outputs(page: Page) -> str:
 def main() -> None:
     """Writes each page that prints something, or those that are named."""
     functions.write()
+    views.write()
     chosen = [Path(each).resolve() for each in sys.argv[1:]]
     for page in pages():
         if page.path in chosen if chosen else any(block.mark == OUTPUT for block in page.blocks):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, NotBuilt, UnknownRecord
+from sessionkit.errors import InvalidArgument, UnknownRecord
 from tests.optional import SparkSession
 from tests.spark.common import BASE, WINDOWS, in_order, in_turn, records, shuffled
 
@@ -170,10 +170,29 @@ def test_what_waits_in_suppress(spark: SparkSession) -> None:
     buffer, expected = run.suppress_buffer(), local.suppress_buffer()
     assert repr(buffer) == repr(expected)
     assert_rows(buffer.table(), expected.table())
-    with pytest.raises(NotBuilt, match="does not count the bytes of suppress"):
-        _ = buffer.most_bytes
+    assert buffer.most_bytes == expected.most_bytes > 1_000
     with pytest.raises(InvalidArgument, match="this plan holds no results back"):
         PLAN.run(shuffled(spark, records(1))).suppress_buffer()
+
+
+@pytest.mark.parametrize(("kind", "most"), in_turn([*WINDOWS], (900, 500)))
+def test_suppress_by_bytes_is_the_local_one_of_each_partition(spark: SparkSession, kind: str, most: int) -> None:
+    """Its limit lets results go early; what is dropped and decided does not wait."""
+    plan = PLAN.windowed_by(WINDOWS[kind]).suppress("until_time_limit", "10s", max_bytes=most)
+    run, local, table = both(spark, plan, 2)
+    parts = in_partition(table, plan)
+    assert_rows(run.changelog(), pa.concat_tables(part.changelog() for part in parts))
+    unlimited = PLAN.windowed_by(WINDOWS[kind]).suppress("until_time_limit", "10s")
+    assert len(local.changelog()) > len(unlimited.run(in_order(table, "partition", "offset")).changelog())
+    assert_rows(run.table(), local.table())
+    assert_rows(run.dropped(missing_grace=False), local.dropped(missing_grace=False))
+    assert run.metrics() == local.metrics()
+    buffer, expected = run.suppress_buffer(), [part.suppress_buffer() for part in parts]
+    assert_rows(buffer.table(), pa.concat_tables(each.table() for each in expected))
+    assert len(expected[0].table()) > 0
+    assert buffer.most_bytes == max(each.most_bytes for each in expected) > most
+    assert buffer.most_records == max(each.most_records for each in expected)
+    assert run.emissions("ada", partition=0).table().to_pylist() == parts[0].emissions("ada").table().to_pylist()
 
 
 def test_remarks_name_the_cause_of_drops(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sessionkit.errors import BufferFull, InvalidArgument, InvalidData, NotBuilt, UnknownRecord
+from sessionkit.errors import BufferFull, InvalidArgument, InvalidData, UnknownRecord
 from sessionkit.spark import batch_run
 from sessionkit.spark.types import readable_errors
 from tests.optional import SparkSession
@@ -107,10 +107,9 @@ def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession) -> N
     plan = BASE.count().suppress("until_window_closes")
     with pytest.raises(InvalidArgument, match="suppress and deployments do not run by key"):
         plan.run(df).by_key()
-    with pytest.raises(NotBuilt, match="does not count the bytes of suppress"):
-        BASE.count().suppress("until_window_closes", max_bytes=900).run(df)
     with pytest.raises(InvalidArgument, match="suppress and deployments keep all keys together"):
         plan.run(df).of("ada")
-    full = BASE.count().suppress("until_window_closes", max_records=1).run(df)
-    with pytest.raises(BufferFull, match="suppress is full at partition 2"), readable_errors():
-        full.changelog().collect()
+    for name, room in (("max_records", 1), ("max_bytes", 100)):
+        full = BASE.count().suppress("until_window_closes", **{name: room}).run(df)  # type: ignore[arg-type]
+        with pytest.raises(BufferFull, match=f"suppress is full at partition 2.*, with {name}="), readable_errors():
+            full.changelog().collect()

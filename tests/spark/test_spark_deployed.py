@@ -101,3 +101,4 @@ def test_suppress_by_bytes_in_a_deployment(spark: SparkSession) -> None:
     buffers = [each.suppress_buffer() for each in plain]
     assert_equal(run.suppress_buffer().table(), [each.table() for each in buffers])
     assert run.suppress_buffer().most_records == max(each.most_records for each in buffers)
+    assert run.suppress_buffer().most_bytes == max(each.most_bytes for each in buffers) > 0

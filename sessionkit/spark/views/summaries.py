@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import key_name, plural
-from sessionkit.errors import NotBuilt, problem
 from sessionkit.spark import functions as F
 from sessionkit.spark.types import column, readable_errors
 from sessionkit.steps.summaries import MOVERS
+from sessionkit.suppression.settings import Suppression
 from sessionkit.views.explain.clock import Mover, MoversInWords
 from sessionkit.views.over_time.over_time import MOST_POINTS, STRETCHES, Course, LatencyInWords, OpenInWords, Waits
 
@@ -255,15 +257,14 @@ class SparkSuppressBuffer(_Summary):
         counted = self._run._counts_by_partition("most_waiting").values()
         return max((each["most"] for each in counted), default=0)
 
-    @property
+    @cached_property
     def most_bytes(self) -> int:
-        """Refused: bytes are counted result by result, in one process.
-
-        Raises:
-            NotBuilt: with the way.
-        """
-        want = "run.local(partition).suppress_buffer().most_bytes, or most_records"
-        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", "most_bytes", want))
+        """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow. Starts a job."""
+        plan = self._run.plan
+        settings = cast(Suppression, plan._suppression)
+        counting = settings if settings.most_bytes is not None else replace(settings, most_bytes=INT64_MAX)
+        run = replace(self._run, plan=replace(plan, _suppression=counting))
+        return max((each["bytes"] for each in run._counts_by_partition("most_waiting").values()), default=0)
 
     def __repr__(self) -> str:
         with readable_errors():

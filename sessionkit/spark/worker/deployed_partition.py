@@ -62,7 +62,9 @@ def _columns(job: Job, number: int, run: Run[pa.Table]) -> Iterator[Mapping[str,
     elif job.view == "waiting":
         yield columns_of(run.suppress_buffer().table())
     elif job.view == "most_waiting":
-        yield {"partition": [number], "name": ["most"], "count": [run.suppress_buffer().most_records]}
+        buffer = run.suppress_buffer()
+        most = [buffer.most_records, buffer.most_bytes]
+        yield {"partition": [number] * 2, "name": ["most", "bytes"], "count": most}
     else:  # all windows leave in one step
         view, outcome = view_of(job), run._outcome
         yield view.step(outcome, np.flatnonzero(alive(outcome)))

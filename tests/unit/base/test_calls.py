@@ -253,6 +253,11 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
 @pytest.mark.parametrize(("kind", "name", "meant"), [
     ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
     ("SparkRun", "tabel", "run.table: One row per window"),
+    ("StreamRun", "trace", "plan.run(data).trace: Every decision; a stream keeps the windows that a record can still"),
+    ("StreamRun", "of", "a stream keeps no records; plan.run(df) of the same ones"),
+    ("SparkRun", "deployed", "run.local(partition).deployed; what each application sent"),
+    ("SparkRun", "write", "its tables are DataFrames: run.table().write"),
+    ("Run", "of", 'plan.run(data, keys=["ada"]) is the run of some keys'),
 ])  # fmt: skip
 def test_what_only_a_run_here_has_says_where_it_is(kind: str, name: str, meant: str) -> None:
     with pytest.raises(UnknownName) as caught:
