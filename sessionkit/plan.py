@@ -86,7 +86,7 @@ class Plan:
         if type(windows) not in WINDOW_KINDS:
             want = 'sk.SessionWindows(inactivity_gap="30s", grace="10s")'
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
-        zone = vars(windows).get("timezone")  # of calendar windows
+        zone = getattr(windows, "__dict__", {}).get("timezone")  # of calendar windows; __slots__ have none
         return dataclasses.replace(self, windows=windows, source=dataclasses.replace(self.source, shown_in=zone))
 
     @called_as('plan.with_windows(grace="1h"); plan.windowed_by(…) takes other windows')
