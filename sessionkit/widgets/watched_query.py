@@ -71,7 +71,8 @@ def time_spent(progress: QueryProgress) -> str:
     parts = sorted(((ms, _SPENT[name]) for name, ms in last.spent_ms.items() if name in _SPENT), reverse=True)
     told = [f"{show_duration(ms)} {what}" for ms, what in parts if ms >= _WORTH_TELLING * total_ms]
     if last.update_ms and told:
-        told.append(f"in it {show_duration(last.update_ms)} of all tasks together in sessionkit and the state")
+        written = f", and {show_duration(last.commit_ms)} to write it" if last.commit_ms else ""
+        told.append(f"in it {show_duration(last.update_ms)} of all tasks together in sessionkit and the state{written}")
     spent = f": {', '.join(told)}" if told else ""
     return f"Micro-batch {last.number} took {show_duration(total_ms)} for {plural(last.records, 'record')}{spent}."
 
@@ -111,14 +112,17 @@ class Pulse:
 def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
     """A row for each partition, for the columns `TITLES`."""
     rows, zone = [], progress.timezone
+    times_ms = [each.stream_time_ms for each in progress.partitions.values()]
     for number, each in sorted(progress.partitions.items()):
-        idle = f"idle since micro-batch {each.batch}: its stream time stands still" if progress.is_idle(number) else ""
+        note = f"idle since micro-batch {each.batch}: its stream time stands still" if progress.is_idle(number) else ""
+        if not note and each.stream_time_ms == min(times_ms) < max(times_ms):
+            note = f"the slowest: its stream time is {show_duration(max(times_ms) - min(times_ms))} behind the newest"
         rows.append(
             (
                 *(str(number), f"{each.position:,}", show_time(each.stream_time_ms, zone)),
                 show_time(each.last_close_time_ms, zone) if each.last_close_time_ms >= 0 else "nothing yet",
                 *(f"{count:,}" for count in (each.counts["process-total"], records_dropped(each.counts))),
-                *(f"{each.windows:,}", idle),
+                *(f"{each.windows:,}", note),
             )
         )
     return rows

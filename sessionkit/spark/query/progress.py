@@ -40,6 +40,7 @@ class BatchProgress(NamedTuple):
     state_bytes: int  # memory that Spark's state store reports
     spent_ms: Mapping[str, int] = MappingProxyType({})  # where the time went, by Spark's names
     update_ms: int = 0  # what all tasks together took to bring the state up to date
+    commit_ms: int = 0  # and to write it
 
 
 class QueryProgress:
@@ -66,11 +67,11 @@ class QueryProgress:
         number = int(progress["batchId"])
         if not self.batches or number > self.batches[-1].number:
             seconds = progress.get("batchDuration", 0) / 1000
-            state_bytes = sum(int(each.get("memoryUsedBytes", 0)) for each in progress.get("stateOperators", []))
-            update_ms = sum(int(each.get("allUpdatesTimeMs", 0)) for each in progress.get("stateOperators", []))
+            names, states = ("memoryUsedBytes", "allUpdatesTimeMs", "commitTimeMs"), progress.get("stateOperators", [])
+            state_bytes, *state_ms = (sum(int(each.get(name, 0)) for each in states) for name in names)
             behind, spent_ms = _behind(progress["sources"]), dict(progress.get("durationMs", {}))
             read = int(progress["numInputRows"])
-            self.batches.append(BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, update_ms))
+            self.batches.append(BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, *state_ms))
         for name, observed in progress.get("observedMetrics", {}).items():
             if name.startswith(OBSERVED):
                 self.run = name.removeprefix(OBSERVED)

@@ -95,6 +95,18 @@ def test_where_the_time_of_a_micro_batch_went() -> None:
     states = [{"memoryUsedBytes": 1, "allUpdatesTimeMs": 2_500}, {"memoryUsedBytes": 1, "allUpdatesTimeMs": 500}]
     progress.take({**told(1, (0, 19, HOUR)), "durationMs": spent, "stateOperators": states})
     assert watching.time_spent(progress).endswith("in it 3 s of all tasks together in sessionkit and the state.")
+    states[0]["commitTimeMs"] = 700
+    progress.take({**told(2, (0, 29, HOUR)), "durationMs": spent, "stateOperators": states})
+    assert watching.time_spent(progress).endswith("together in sessionkit and the state, and 700 ms to write it.")
+
+
+def test_the_slowest_partition_is_told() -> None:
+    progress = QueryProgress("clicks")
+    progress.take(told(0, (0, 9, 5 * HOUR), (1, 4, 6 * HOUR), (2, 4, 5 * HOUR + 1)))
+    notes = [row[-1] for row in watching.partition_rows(progress)]
+    assert notes == ["the slowest: its stream time is 1 h behind the newest", "", ""]
+    progress.take(told(1, (1, 9, 7 * HOUR)))
+    assert watching.partition_rows(progress)[0][-1].startswith("idle since")
 
 
 def test_what_goes_on_is_said_at_every_second() -> None:
