@@ -12,14 +12,14 @@ import numpy as np
 from sessionkit.base.arrays import Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.kernel_stores import boundary_ms, segments_of
+from sessionkit.deployed.forgetting import ForgettingStore
 from sessionkit.deployed.processor_run import Look
 from sessionkit.deployed.sent_results import LazyRows
 from sessionkit.engine.commit import columns_at
 from sessionkit.engine.outcome import Outcome, position_after, snapshots_after
 from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.trace.loops import grouped
-from sessionkit.trace.sent import FINAL, NO_VALUE, Sent, sent_by_sessions, sent_by_windows
+from sessionkit.trace.sent import FINAL, NO_VALUE, SENT_BY, Sent
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Expiry
 from sessionkit.windows.finals import Finals, Looks, find_final_sessions, find_final_windows, find_looks
@@ -38,9 +38,11 @@ class CompiledLife:
         observed_before_ms: Longs,
         expiry: Expiry | None,
     ) -> None:
-        self._windows, self._outcome, self._store, self._how, self._before = windows, outcome, store, how, before
+        self._windows, self._outcome, self._how, self._before = windows, outcome, how, before
         self._observed_before_ms, self._expiry = observed_before_ms, expiry
-        self._segments = segments_of(store)
+        is_on_disk = isinstance(store, ForgettingStore)
+        self._segments = store.segments if is_on_disk else None
+        self._boundary_ms = store._boundary_ms if is_on_disk else 0  # 1: a window just `retention` behind is read
         self._trace: Any = outcome.kept_trace
 
     @property
@@ -57,10 +59,6 @@ class CompiledLife:
     @abstractmethod
     def _finals(self) -> Finals:
         """Each final result, in the order in which they go out."""
-
-    @abstractmethod
-    def _updates(self) -> Sent:
-        """What goes downstream on update."""
 
     @abstractmethod
     def _final_times_ms(self, found: Finals) -> Longs:
@@ -145,7 +143,7 @@ class CompiledLife:
     def sent(self) -> Sent:
         """All results that went downstream."""
         if self._how.emit == "on_window_update":
-            return self._updates()
+            return SENT_BY[type(self._trace)](self._trace)
         found, (looks, _) = self._finals, self._looks
         what, nothing = np.full(len(found.look), FINAL, np.uint8), np.full(len(found.look), NO_VALUE)
         at, times_ms = looks.at[found.look], self._final_times_ms(found)
@@ -216,9 +214,6 @@ class SessionLife(CompiledLife):
         is_last = np.append(~same, True)[: len(found.look)]
         return found.take(np.flatnonzero(is_last & ~np.isin(found.window, self._deleting)))
 
-    def _updates(self) -> Sent:
-        return sent_by_sessions(self._trace)
-
     def _final_times_ms(self, found: Finals) -> Longs:
         return found.end_ms
 
@@ -259,24 +254,17 @@ class WindowLife(CompiledLife):
     def _finals(self) -> Finals:
         trace, (looks, _), columns = self._trace, self._looks, self._outcome.window_columns
         observed_ms = self._newest_start_ms(trace.stream_time_ms[looks.at])
-        visible_from_ms = observed_ms - self._how.retention_ms + 1 - boundary_ms(self._store)
+        visible_from_ms = observed_ms - self._how.retention_ms + 1 - self._boundary_ms
+        touches, last = trace.touches, np.full(len(columns.key), -1)
+        live = np.flatnonzero(touches.effect != LATE)
+        last[touches.window[live]] = live
         room = Finals.room(len(columns.key))
         count = find_final_windows(
-            columns.start_ms, columns.end_ms, columns.partition, self._last_touches, looks, visible_from_ms, room
+            columns.start_ms, columns.end_ms, columns.partition, last, looks, visible_from_ms, room
         )
         found = room.take(slice(count))
         rank = self._outcome.key_ranks[columns.key[found.window]]
         return found.take(order_by(*self._in_turn(found), found.start_ms, rank))
-
-    @property
-    def _last_touches(self) -> Longs:
-        touches, last = self._trace.touches, np.full(len(self._outcome.window_columns.key), -1)
-        live = np.flatnonzero(touches.effect != LATE)
-        last[touches.window[live]] = live
-        return last
-
-    def _updates(self) -> Sent:
-        return sent_by_windows(self._trace)
 
     def _final_times_ms(self, found: Finals) -> Longs:
         times_ms: Longs = self._outcome.window_columns.timestamp_ms[found.window]

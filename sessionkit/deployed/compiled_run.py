@@ -21,7 +21,7 @@ from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.deployed.compiled_life import SessionLife, WindowLife
 from sessionkit.deployed.deployment import Commits, Life
-from sessionkit.deployed.kernel_stores import KernelStore, columns_of, is_known, observed_ms, take_over
+from sessionkit.deployed.kernel_stores import columns_of, is_known, observed_ms, take_over
 from sessionkit.deployed.processor_run import Deployed, Processed
 from sessionkit.deployed.sent_results import SentResults
 from sessionkit.engine.kernel_run import Start, by_key_and_time, run_from, stream_times_of
@@ -61,14 +61,10 @@ def runs_compiled(
         and all(LOOPS[loop].knows_every_step for loop in loops)
         and (batch.rejected is None or bool((batch.rejected < TICK).all()))
         and is_known(store)
-        and _rises(store, batch)
+        # it has observed what stream time has passed, unless somebody put windows by hand
+        and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(_null_values(aggregations, batch)))
     )
-
-
-def _rises(store: KernelStore, batch: RecordBatch) -> bool:
-    """Whether the store has observed what stream time has passed, as it has unless somebody put windows by hand."""
-    return all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
 
 
 def run_compiled(

@@ -11,7 +11,6 @@ from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rows import as_columns
-from sessionkit.stores.segments import Segments
 
 KernelStore: TypeAlias = MemorySessionStore | MemoryWindowStore | ForgettingSessions | ForgettingWindows
 
@@ -26,16 +25,6 @@ def is_known(store: object) -> bool:
         held = store._partitions.values()
         return all(each.observed_time_ms == -1 and each.snapshot == Snapshot() for each in held)
     return type(store) is MemorySessionStore and store.retention_ms is not None
-
-
-def segments_of(store: KernelStore) -> Segments | None:
-    """The segments in which a store on disk expires; None: it is in memory."""
-    return store.segments if isinstance(store, ForgettingStore) else None
-
-
-def boundary_ms(store: KernelStore) -> int:
-    """1 where a window is read though it is just `retention` behind."""
-    return store._boundary_ms if isinstance(store, ForgettingStore) else 0
 
 
 def observed_ms(store: KernelStore, partition: int) -> int:

@@ -59,7 +59,8 @@ class PartitionSoFar:
         before_ms, stair = int(self._stream_time_ms[0]), np.empty(len(timestamp_ms), np.int64)
         reasons = NO_REJECTIONS if rejected is None else rejected
         stream_times(np.zeros(len(stair), np.int32), timestamp_ms, reasons, self._stream_time_ms, stair)
-        rises = _last_rises(stair, before_ms)
+        is_rise = np.diff(stair, prepend=before_ms) > 0
+        rises = np.maximum.accumulate(np.where(is_rise, np.arange(len(stair)), -1))  # the last one up to each record
         for number, own in enumerate(mine):
             closing = np.empty(0, np.intp)
             if self._windows.is_ever_closed:
@@ -112,12 +113,6 @@ class PartitionsSoFar:
         at, places_in_order = np.concatenate(found), np.concatenate(places)
         order = np.argsort(at)
         return Rows(at[order], places_in_order[order])
-
-
-def _last_rises(stream_time_ms: Longs, before_ms: int) -> npt.NDArray[np.intp]:
-    """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
-    rises = np.diff(stream_time_ms, prepend=before_ms) > 0
-    return np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))
 
 
 def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:

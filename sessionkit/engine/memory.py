@@ -16,7 +16,9 @@ def check_windows(windows: WindowKind, batch: RecordBatch) -> None:
     """Raises TooLarge if the windows of a kernel's run would not fit. Of other kinds a record makes one or two."""
     if windows.advance_ms is None or not len(batch):
         return
-    if has_room(float(len(batch)) * _a_record(windows), _WINDOW) or has_room(_in_span(windows, batch), _WINDOW):
+    span = (int(batch.timestamp_ms.max()) - int(batch.timestamp_ms.min())) // windows.advance_ms
+    every_time = float(span + 1 + _a_record(windows)) * len(batch.keys) * len(batch.partitions)  # had each key a record
+    if has_room(float(len(batch)) * _a_record(windows), _WINDOW) or has_room(every_time, _WINDOW):
         return
     check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")  # which sorts all times
 
@@ -37,12 +39,6 @@ def most_windows(windows: WindowKind, batch: RecordBatch) -> float:
     most = _a_record(windows)
     starts = np.unique(_apart(batch, batch.timestamp_ms // (windows.advance_ms or 1), most))
     return most * min(1.0, len(starts)) + float(np.minimum(np.diff(starts), most).sum(dtype=np.float64))
-
-
-def _in_span(windows: WindowKind, batch: RecordBatch) -> float:
-    """Number of windows there would be if each key had a record at every time of the records."""
-    span = (int(batch.timestamp_ms.max()) - int(batch.timestamp_ms.min())) // (windows.advance_ms or 1)
-    return float(span + 1 + _a_record(windows)) * len(batch.keys) * len(batch.partitions)
 
 
 def _a_record(windows: WindowKind) -> int:
