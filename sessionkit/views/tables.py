@@ -22,7 +22,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import LOADED, NO_VALUE, WHATS, Sent, running_of, sent_by_sessions, sent_by_windows
+from sessionkit.trace.sent import LOADED, NO_VALUE, SENT_BY, WHATS, Sent, running_of
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -167,11 +167,6 @@ def _sent(
     }
 
 
-def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
-    """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one."""
-    return sent_table(outcome, sent_by_sessions(trace), old_values=old_values)
-
-
 def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = "old_") -> dict[str, Column]:
     """Results that were sent, in the columns of `changelog`; old values are called as these, behind the prefix."""
     trace: SessionTrace | WindowTrace = outcome.kept_trace
@@ -214,11 +209,6 @@ def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
     return _with_nulls(results, nowhere, nowhere == 0)
 
 
-def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
-    """Time and sliding windows that go downstream on update: every one that a record changed or made."""
-    return sent_table(outcome, sent_by_windows(trace), old_values=old_values)
-
-
 def window_finals(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
     """Time and sliding windows that go downstream on close: by the record that closed them, start and key bytes."""
     closes, windows = trace.closes, trace.window_columns
@@ -251,10 +241,9 @@ def _running(outcome: Outcome, trace: SessionTrace | WindowTrace) -> dict[str, C
     return {name: running_of(trace, fold) for name, fold in outcome.folds.items()}
 
 
-# What goes downstream on update, and on close.
-SENT: dict[type[Trace], tuple[Callable[..., dict[str, Column]], Callable[..., dict[str, Column]]]] = {
-    SessionTrace: (session_updates, session_finals),
-    WindowTrace: (window_updates, window_finals),
+FINALS: dict[type[Trace], Callable[..., dict[str, Column]]] = {
+    SessionTrace: session_finals,
+    WindowTrace: window_finals,
 }
 
 
@@ -263,9 +252,10 @@ def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> d
 
     With `old_values`, a column `old_…` for each result holds what the row replaces; a final replaces nothing.
     """
-    updates, finals = SENT[type(outcome.kept_trace)]
-    sent = updates if strategy == "on_window_update" else finals
-    return sent(outcome, outcome.kept_trace, old_values=old_values)
+    trace = outcome.kept_trace
+    if strategy == "on_window_update":
+        return sent_table(outcome, SENT_BY[type(trace)](trace), old_values=old_values)
+    return FINALS[type(trace)](outcome, trace, old_values=old_values)
 
 
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
