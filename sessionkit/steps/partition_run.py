@@ -6,7 +6,7 @@ State goes from step to step as a store carries it from run to run, so where the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,20 +34,23 @@ BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
 def run_job(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The view's rows; `batches` hold whole partitions one after another, each in offset order."""
     done: set[int] = set()
-    partition: PartitionRun | None = None
-    named = (batch.rename_columns(list(job.columns)) for batch in batches)
-    for number, table in cut(named, str(job.source.partition), job.step_records):
-        if partition is None or number != partition.number:
-            if partition is not None:
-                yield from partition.finish()
-                done.add(partition.number)
-            if number in done:
-                want = "this is a bug in sessionkit"
-                raise BrokenTrace(problem("the records of a partition are not together", number, want))
-            partition = PartitionRun(job, number)
-        yield from partition.step(table)
-    if partition is not None:
+    for number, tables in partitions(job, batches):
+        if number in done:
+            want = "this is a bug in sessionkit"
+            raise BrokenTrace(problem("the records of a partition are not together", number, want))
+        done.add(number)
+        partition = PartitionRun(job, number)
+        for table in tables:
+            yield from partition.step(table)
         yield from partition.finish()
+
+
+def partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """(partition, tables of its records) of each partition, in offset order, with some records a table."""
+    named = (batch.rename_columns(list(job.columns)) for batch in batches)
+    steps = cut(named, str(job.source.partition), job.step_records)
+    for number, tables in groupby(steps, key=lambda step: step[0]):
+        yield int(number), (table for _, table in tables)
 
 
 def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:

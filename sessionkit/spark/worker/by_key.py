@@ -21,7 +21,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import codes_among, key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
 from sessionkit.steps.job import STEP_RECORDS, Job, fit
-from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun, cut
+from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun, cut, partitions
 from sessionkit.steps.views import columns_of
 from sessionkit.views.dropped import dropped_rows
 from sessionkit.windows.contract import SessionKind, WindowKind
@@ -39,14 +39,6 @@ def row_number_name(schema: pa.Schema) -> str:
 
 
 # ---- one partition after another, in offset order
-
-
-def partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """(partition, tables of its records) of each partition, with some records a table."""
-    named = (batch.rename_columns(list(job.columns)) for batch in batches)
-    steps = cut(named, str(job.source.partition), job.step_records)
-    for number, tables in groupby(steps, key=lambda step: step[0]):
-        yield int(number), (table for _, table in tables)
 
 
 def deal(

@@ -15,9 +15,8 @@ from sessionkit.deployed.lives import LIFE
 from sessionkit.engine.commit import alive
 from sessionkit.records.batch import read_records
 from sessionkit.records.row_names import rows_by_place
-from sessionkit.spark.worker.by_key import partitions
 from sessionkit.steps.job import Job, fit
-from sessionkit.steps.partition_run import BATCH_RECORDS, view_of
+from sessionkit.steps.partition_run import BATCH_RECORDS, partitions, view_of
 from sessionkit.steps.views import columns_of
 
 if TYPE_CHECKING:

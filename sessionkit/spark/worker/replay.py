@@ -21,8 +21,8 @@ from sessionkit.records.labels import record_name
 from sessionkit.records.lateness.causes import Cause, are_late
 from sessionkit.records.lateness.order import NOTHING, Elsewhere, late_cause
 from sessionkit.records.row_names import rows_by_place
-from sessionkit.spark.worker.by_key import partitions
 from sessionkit.steps.job import Job, fit
+from sessionkit.steps.partition_run import partitions
 from sessionkit.windows.contract import WindowKind
 
 Question: TypeAlias = Callable[[Replay, Job], dict[str, object]]
