@@ -51,7 +51,7 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
     near = meant or difflib.get_close_matches(name, offered, 1)
     if shown == "plan" and name in _AGGREGATIONS.split():
         want = f'plan.aggregate({name}=sk.{name}("amount"))'
-    elif elsewhere is not None and name in dir(elsewhere[0]):
+    elif elsewhere is not None and name in [*dir(elsewhere[0]), *inspect.get_annotations(elsewhere[0])]:
         want = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
     elif (reason := _reason(name, known()["without_counterpart"])) and not meant:
         want = reason
@@ -72,5 +72,5 @@ def _reason(name: str, reasons: Mapping[str, str]) -> str | None:
 
 
 def _first_line(kind: object, name: str) -> str:
-    line = (inspect.getdoc(getattr(kind, name, None)) or "").partition("\n")[0]
+    line = (inspect.getdoc(getattr(kind, name, "")) or "" if hasattr(kind, name) else "").partition("\n")[0]
     return f": {line}" if line else ""
