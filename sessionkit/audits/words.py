@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
@@ -93,11 +93,14 @@ class AuditInWords:
         """The retention from which every longer one also loses and changes nothing; None if there is none."""
         return self._safe.recommended_ms
 
-    @cached_property
+    @property
     def cure(self) -> Self | None:
         """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
-        wanted = self.recommended_retention_ms
-        return None if wanted is None else self._replay(wanted)
+        return cast("Self | None", self._cured)
+
+    @cached_property
+    def _cured(self) -> object:
+        return None if self.recommended_retention_ms is None else self._replay(self.recommended_retention_ms)
 
     def words(self) -> list[str]:
         """The findings as sentences, the most important first, and at the end why many records came too late."""
