@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 import numpy as np
 
 from sessionkit.audits.noticing import cache_in_effect, is_shadowed, notice_ours, waiting_at_end
-from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
+from sessionkit.audits.retentions import Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
@@ -32,7 +32,7 @@ from sessionkit.audits.verdicts import (
     results_of,
     verdict_on,
 )
-from sessionkit.audits.words import audit_words
+from sessionkit.audits.words import AuditInWords, Told
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import without_collections
@@ -43,8 +43,8 @@ from sessionkit.deployed.independent_parts import Parts
 from sessionkit.deployed.lives import forgetting_store
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import RecordBatch, read_records
-from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
+from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
+from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
@@ -58,10 +58,12 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from sessionkit.spark.views.summaries import SparkAudit
+
 
 @answers_calls("audit")
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Audit(Pictured, Generic[Frame]):
+class Audit(AuditInWords, Pictured, Generic[Frame]):
     """A plan in a deployment, compared with the same plan on a store that forgets nothing.
 
     Example:
@@ -87,10 +89,10 @@ class Audit(Pictured, Generic[Frame]):
 
     # ---- its findings
 
-    def counts(self) -> dict[str, int]:
-        """How many results were as they should be, how many were not, and what the store still holds at the end."""
+    @cached_property
+    def _told(self) -> Told:
         found = Counter(self._verdicts.values())
-        return {
+        counts = {
             "expected": len(self._expected_results),
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
@@ -101,6 +103,9 @@ class Audit(Pictured, Generic[Frame]):
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }
+        kept_ms, paths = self.settings.retention_ms, (Path(each) for each in self._noticed.values())
+        is_sure = all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths)
+        return Told(self.expected.plan, counts, is_sure, self.expected._late_remarks)
 
     def table(self) -> Frame:
         """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
@@ -111,50 +116,6 @@ class Audit(Pictured, Generic[Frame]):
         wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
         return self._frame(wrong)
 
-    @property
-    def is_clean(self) -> bool:
-        """True if every result came once, in time and with the right value."""
-        return all(verdict == AS_IT_SHOULD for verdict in self._verdicts.values())
-
-    @property
-    def loses_nothing(self) -> bool:
-        """True if every result came with the right value, or will come with the next check for final results.
-
-        Some may have come late, as the cache and the emit interval hold results back, or once more, larger.
-        """
-        return not self._wrong
-
-    @property
-    def safe_retentions_ms(self) -> list[Interval]:
-        """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
-
-        Results that come late, or still wait for a check when the records end, are not lost; see `loses_nothing`.
-        A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
-        begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
-        """
-        return list(self._safe.intervals)
-
-    @property
-    def unknown_retentions_ms(self) -> list[Interval]:
-        """Retentions between safe ones for which a bounded search could not find out what they lose."""
-        return list(self._safe.unknown)
-
-    @property
-    def smallest_retention_ms(self) -> int | None:
-        """The smallest retention that is known to lose and change nothing; None if none is."""
-        return self._safe.intervals[0][0] if self._safe.intervals else None
-
-    @property
-    def recommended_retention_ms(self) -> int | None:
-        """The retention from which every longer one also loses and changes nothing; None if there is none."""
-        return self._safe.recommended_ms
-
-    @cached_property
-    def cure(self) -> Audit[Frame] | None:
-        """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
-        wanted = self.recommended_retention_ms
-        return None if wanted is None else self._replay(wanted)
-
     @cached_property
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
@@ -163,24 +124,11 @@ class Audit(Pictured, Generic[Frame]):
 
     @cached_property
     def _replayed(self) -> Replayed:
-        """The observations that the results depended on, and the parts of the records that have wrong results."""
-        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in self._wrong)
+        """The observations that the results depended on, and the parts of the records of which some are wrong."""
+        found = (id for id, verdict in self._verdicts.items() if verdict not in CAME)
+        wrong = (id for id in found if self._verdicts[id] != LOST or id not in self._waiting)
+        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in wrong)
         return Replayed(self._noticed, tuple(dict.fromkeys(parts)))
-
-    @cached_property
-    def _wrong(self) -> list[WindowId]:
-        """The windows of which a result was lost or changed."""
-        wrong = ((id, verdict) for id, verdict in self._verdicts.items() if verdict not in CAME)
-        return [id for id, verdict in wrong if verdict != LOST or id not in self._waiting]
-
-    @cached_property
-    def _safe_by_luck(self) -> bool:
-        """True if it loses nothing, and some longer retention does."""
-        kept_ms = self.settings.retention_ms
-        paths = (Path(each) for each in self._noticed.values())
-        if all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths):
-            return False
-        return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
         """The final results of suppress beside those that emit-on-close sends, both on a store that forgets nothing.
@@ -214,16 +162,6 @@ class Audit(Pictured, Generic[Frame]):
         verdicts = list(self._verdicts.values())
         return audit_figure(title, rest, ends_ms, verdicts, VERDICTS, timezone=self.expected.timezone, theme=theme)
 
-    def words(self) -> list[str]:
-        """The findings as sentences, the most important first, and at the end why many records came too late."""
-        plan = self.expected.plan
-        safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
-        cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
-        return [*audit_words(self.settings, self.counts(), plan, safe, cured), *self.expected._late_remarks]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.words())
-
     # ---- how it is found
 
     @property
@@ -256,10 +194,12 @@ class Audit(Pictured, Generic[Frame]):
             return set()
         return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
-    def _frame(self, ids: list[WindowId]) -> Frame:
+    def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
         names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
-        columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
-        return tables.frame_of(columns, self.expected._outcome.batch)
+        return result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
+
+    def _frame(self, ids: list[WindowId]) -> Frame:
+        return tables.frame_of(self._columns(ids), self.expected._outcome.batch)
 
     @property
     def _holders(self) -> list[WindowId]:
@@ -298,6 +238,8 @@ def store_at_end(run: Run) -> Store:
 
 
 @overload
+def audit(plan: Plan, data: SparkFrame, deployment: Deployment | None = None) -> SparkAudit: ...
+@overload
 def audit(plan: Plan, data: PandasData, deployment: Deployment | None = None) -> Audit[pd.DataFrame]: ...
 @overload
 def audit(plan: Plan, data: PolarsFrame, deployment: Deployment | None = None) -> Audit[pl.DataFrame]: ...
@@ -306,18 +248,19 @@ def audit(plan: Plan, data: ArrowData, deployment: Deployment | None = None) -> 
 
 
 @called_as("sk.audit(plan, data, sk.Deployment())")
-def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
+def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit | SparkAudit:
     """Runs the plan as Kafka Streams would in this deployment, and says where its results are not what they should be.
 
     The first sentences of the audit say what it supposed.
 
     Args:
         plan: the plan, with its emit strategy.
-        data: a frame or file, as for `Plan.run`; the records are replayed one by one.
+        data: what `plan.run` takes; the records are replayed one by one. Each partition of a Spark DataFrame is an
+            application of its own, which a task audits; the audit is a `SparkAudit` then, with what they come to.
         deployment: by default one with Kafka's own defaults. The rules of both stores are simulated in memory.
     Raises:
-        InvalidArgument: a store of your own, restarts that are no rows of the records, or a Spark DataFrame, whose rows
-            have no order.
+        InvalidArgument: a store of your own, restarts that are no rows of the records, a streaming DataFrame, or a
+            plan that names no partition and offset columns for a DataFrame.
         NotBuilt: a restart of another kind than "disk", or windows that Kafka has not, such as calendar windows.
     Source:
         KIP-825, KIP-328, KIP-63; StreamsConfig; the store rules of Kafka Streams 4.4.0.
@@ -328,6 +271,8 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
     plan, data = plan_and_data(plan, data, "audit")
     how = Deployment() if deployment is None else deployment
     check_audited(plan, how)
+    if is_spark_frame(data):
+        return plan.run(data, deployment=how)._audit(how)
     batch = read_records(data, plan.source, plan._value_columns(how.clock))
     settings = settings_of(plan, how, len(batch))
     with progress("auditing"):

@@ -7,7 +7,8 @@ the records that have no effect on each other have ways of their own: nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -230,6 +231,20 @@ def safe_retentions(lowest_ms: int, replay: Callable[[int], Replayed]) -> Safe:
         found.append((top, FOREVER_MS))
     unknown = () if unknown_from is None else ((unknown_from, top - 1),)
     return Safe(tuple((first, None if last == FOREVER_MS else last) for first, last in found), unknown)
+
+
+def safe_in_all(several: Sequence[Safe], lowest_ms: int) -> Safe:
+    """What loses nothing in any of several applications; what one of them loses with is not unknown."""
+    found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    edges = [(lowest_ms, 0, 0), (FOREVER_MS + 1, 0, 0)]  # where safe ones (0) and unknown ones (1) begin and end
+    for place, first, last in ((i, *span) for each in several for i, spans in enumerate(each) for span in spans):
+        edges += [(first, place, 1), (FOREVER_MS + 1 if last is None else last + 1, place, -1)]
+    here = [0, 0]
+    for (first, place, change), (behind, *_) in pairwise(sorted(edges)):
+        here[place] += change
+        if behind > first and sum(here) == len(several):
+            _add(found[here[1] > 0], first, behind - 1)
+    return Safe(*(tuple((first, None if last == FOREVER_MS else last) for first, last in each) for each in found))
 
 
 def _down(known: _Known, lowest_ms: int, top_ms: int) -> int:

@@ -49,8 +49,8 @@ class Settings:
         return frozenset(name for name, is_default in default.items() if is_default)
 
 
-def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
-    """The settings for `count` records."""
+def settings_of(plan: Plan, how: Deployment, count: int | None) -> Settings:
+    """The settings for `count` records, or for any number."""
     windows = plan._complete_windows
     found = checked_restarts(how.restarts, count)
     for each in found:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
+from sessionkit.deployed.forgetting import FOREVER_MS
 from sessionkit.deployed.setting_words import DEFAULT, cache_words, commit_words, finals_words
 from sessionkit.exports.lengths import java_duration
 from sessionkit.windows.contract import WindowKind
@@ -24,42 +27,114 @@ LETS_GO = (
 FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
 
 
-def audit_words(
-    settings: Settings,
-    counts: Mapping[str, int],
-    plan: Plan,
-    safe: Safe | None,
-    cured: Mapping[str, int] | None,
-) -> list[str]:
-    """Findings as sentences, the most important first; `cured` are the counts with the recommended retention."""
-    store, windows, strategy = _what(settings), plan._complete_windows, plan._strategy
-    is_final = strategy == "on_window_close" or (plan._suppression is not None and plan._suppression.is_final)
-    final = "final result" if is_final else "last value"
-    words = [f"{store}: {_headline(counts, final)}", _supposed(settings, strategy)]
-    if counts["late_but_counted"]:
-        words.append(_why_counted(settings, counts["late_but_counted"]))
-    if counts["waiting"]:
-        words.append(_why_waiting(settings, plan, counts["waiting"]))
-    if counts["lost"] > counts["waiting"] + counts["lost_in_larger"]:
-        words.append(_why_lost(settings, counts, windows, strategy))
-    if counts["lost_in_larger"]:
-        words.append(_why_joined(counts))
-    if counts["only_in_kafka"] > counts["larger"] or counts["other_value"]:
-        words.append(_why_changed(settings, counts))
-    if counts["sent_twice"]:
-        words.append(_why_twice(plan, counts["sent_twice"]))
-    if counts["late"]:
-        words.append(_why_late(settings, strategy, counts["late"]))
-    loses = counts["lost"] > counts["waiting"] or counts["other_value"] or counts["only_in_kafka"]
-    if safe is not None and loses:
-        words += _cure(settings, safe, cured)
-    elif safe is not None:
-        words.append(_longer(safe))
-    if counts["final_but_kept"]:
-        held = counts["final_but_kept"]
-        holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
-        words.append(f"At the end {holds} {plural(held, 'window')} that {_are(held)} final.")
-    return words
+class Told(NamedTuple):
+    """What an audit found with its retention."""
+
+    plan: Plan
+    counts: dict[str, int]
+    is_sure: bool  # no longer retention loses anything, which is known without a search
+    remarks: list[str]  # why many records came too late
+
+
+class AuditInWords:
+    """What follows from what an audit found, and from the retentions that lose nothing."""
+
+    settings: Settings
+    _replay: Callable[[int], Any]  # the same audit with another retention
+
+    @property
+    @abstractmethod
+    def _told(self) -> Told: ...
+    @property
+    @abstractmethod
+    def _safe(self) -> Safe: ...
+
+    def counts(self) -> dict[str, int]:
+        """How many results were as they should be, how many were not, and what the store still holds at the end."""
+        return dict(self._told.counts)
+
+    @property
+    def is_clean(self) -> bool:
+        """True if every result came once, in time and with the right value."""
+        counts = self._told.counts
+        return counts["as_it_should_be"] == counts["expected"] and not counts["only_in_kafka"]
+
+    @property
+    def loses_nothing(self) -> bool:
+        """True if every result came with the right value, or will come with the next check for final results.
+
+        Some may have come late, as the cache and the emit interval hold results back, or once more, larger.
+        """
+        counts = self._told.counts
+        return counts["lost"] == counts["waiting"] and not counts["other_value"] and not counts["only_in_kafka"]
+
+    @property
+    def safe_retentions_ms(self) -> list[Interval]:
+        """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
+
+        Results that come late, or still wait for a check when the records end, are not lost; see `loses_nothing`.
+        A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
+        begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
+        """
+        return list(self._safe.intervals)
+
+    @property
+    def unknown_retentions_ms(self) -> list[Interval]:
+        """Retentions between safe ones for which a bounded search could not find out what they lose."""
+        return list(self._safe.unknown)
+
+    @property
+    def smallest_retention_ms(self) -> int | None:
+        """The smallest retention that is known to lose and change nothing; None if none is."""
+        return self._safe.intervals[0][0] if self._safe.intervals else None
+
+    @property
+    def recommended_retention_ms(self) -> int | None:
+        """The retention from which every longer one also loses and changes nothing; None if there is none."""
+        return self._safe.recommended_ms
+
+    @property
+    def cure(self) -> Self | None:
+        """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
+        return cast("Self | None", self._cured)
+
+    @cached_property
+    def _cured(self) -> object:
+        return None if self.recommended_retention_ms is None else self._replay(self.recommended_retention_ms)
+
+    def words(self) -> list[str]:
+        """The findings as sentences, the most important first, and at the end why many records came too late."""
+        settings, (plan, counts, is_sure, remarks), loses = self.settings, self._told, not self.loses_nothing
+        strategy, suppression = plan._strategy, plan._suppression
+        is_final = strategy == "on_window_close" or (suppression is not None and suppression.is_final)
+        headline = _headline(counts, "final result" if is_final else "last value")
+        words = [f"{_what(settings)}: {headline}", _supposed(settings, strategy)]
+        if counts["late_but_counted"]:
+            words.append(_why_counted(settings, counts["late_but_counted"]))
+        if counts["waiting"]:
+            words.append(_why_waiting(settings, plan, counts["waiting"]))
+        if counts["lost"] > counts["waiting"] + counts["lost_in_larger"]:
+            words.append(_why_lost(settings, counts, plan._complete_windows, strategy))
+        if counts["lost_in_larger"]:
+            words.append(_why_joined(counts))
+        if counts["only_in_kafka"] > counts["larger"] or counts["other_value"]:
+            words.append(_why_changed(settings, counts))
+        if counts["sent_twice"]:
+            words.append(_why_twice(plan, counts["sent_twice"]))
+        if counts["late"]:
+            words.append(_why_late(settings, strategy, counts["late"]))
+        if loses:
+            words += _cure(settings, self._safe, self.cure.counts() if self.cure else None)
+        elif not is_sure and settings.retention_ms < (self.recommended_retention_ms or FOREVER_MS):  # it is luck
+            words.append(_longer(self._safe))
+        if counts["final_but_kept"]:
+            held = counts["final_but_kept"]
+            holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
+            words.append(f"At the end {holds} {plural(held, 'window')} that {_are(held)} final.")
+        return [*words, *remarks]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.words())
 
 
 def _what(settings: Settings) -> str:

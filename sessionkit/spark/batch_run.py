@@ -38,6 +38,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.views.comparison import SparkComparison
 from sessionkit.spark.views.summaries import (
+    SparkAudit,
     SparkClock,
     SparkLatency,
     SparkOpenWindows,
@@ -244,21 +245,25 @@ class SparkRun(SparkReading):
         if self._deployment is not None:
             partition = self._only_partition(partition, "a deployment, of which each partition is an application,")
         if partition not in self._locals:
-            source = self.plan.source
-            assert source.partition is not None and source.offset is not None
-            frame = self._frame if partition is None else self._frame.where(self._input(source.partition) == partition)
-            with readable_errors():
-                count = self._extent.records if partition is None else frame.count()
-                if count > LOCAL_RECORDS:
-                    where = "all partitions" if partition is None else f"partition {partition}"
-                    most = f"at most {LOCAL_RECORDS:,} come to this process"
-                    want = f"{most}: filter the DataFrame first, or use the views"
-                    raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
-                records = frame.toArrow().rename_columns(list(self._columns))
-            order = [(source.partition, "ascending"), (source.offset, "ascending")]
+            records = self._records_here(partition)
             self._locals.clear()  # one at a time is held
-            self._locals[partition] = self._run_here(self._zoned_plan, records.sort_by(order))
+            self._locals[partition] = self._run_here(self._zoned_plan, records)
         return self._locals[partition]
+
+    def _records_here(self, partition: int | None) -> pa.Table:
+        """The records of a partition, or of all of them, in order."""
+        source = self.plan.source
+        assert source.partition is not None and source.offset is not None
+        frame = self._frame if partition is None else self._frame.where(self._input(source.partition) == partition)
+        with readable_errors():
+            count = self._extent.records if partition is None else frame.count()
+            if count > LOCAL_RECORDS:
+                where = "all partitions" if partition is None else f"partition {partition}"
+                most = f"at most {LOCAL_RECORDS:,} come to this process"
+                want = f"{most}: filter the DataFrame first, or use the views"
+                raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
+            records = frame.toArrow().rename_columns(list(self._columns))
+        return records.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
 
     @called_as('run.of("ada")')
     def of(self, *keys: Any, partition: int | None = None) -> Run[pa.Table]:
@@ -460,6 +465,9 @@ class SparkRun(SparkReading):
             InvalidArgument: it is no run on Spark, of other records, or its windows are of another kind.
         """
         return SparkComparison(self, other)
+
+    def _audit(self, how: Deployment) -> SparkAudit:
+        return SparkAudit(self, how)
 
     def latency(self) -> SparkLatency:
         """How long after its end each window became final."""

@@ -13,6 +13,7 @@ from sessionkit.advice.sweep import Cell, Sweep
 from sessionkit.other_sessions.compare import SessionComparison
 from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
+from sessionkit.spark.views.summaries import SparkAudit
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.views.comparison.comparison import Comparison
@@ -63,7 +64,9 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     "Pictures": [(Options, "sk.options")],
     "Boards": [(sk.tune, ""), (sk.play, ""), (sk.browse, ""), (sk.watch, "")],
     "Exports": [(sk.Export, "export")],
-    "Spark and Kafka": [(SparkRun, "run"), (StreamRun, "run"), (sk.from_kafka, ""), (sk.to_kafka, "")],
+    "Spark and Kafka": [
+        (SparkRun, "run"), (StreamRun, "run"), (SparkAudit, "audit"), (sk.from_kafka, ""), (sk.to_kafka, ""),
+    ],
     "More": [(sk.load_sample, ""), (sk.partition_for, "")],
 }  # fmt: skip
 # What a plan calls on a store, and a user does not.

@@ -19,6 +19,7 @@ import sessionkit as sk
 from sessionkit.cli.commands import main
 from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
+from sessionkit.spark.views.summaries import SparkAudit
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.docs.pages import FROM, IDIOM, NOT_RUN, OUTPUT, ROOT, RUN_BY, Block, Page, dedented, pages
@@ -202,7 +203,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 HELD = {
     "run": (sk.Run, SparkRun, StreamRun),
     "plan": (sk.Plan,),
-    "audit": (sk.Audit,),
+    "audit": (sk.Audit, SparkAudit),
     "store": (MemorySessionStore, MemoryWindowStore),
 }
 

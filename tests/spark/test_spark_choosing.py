@@ -19,14 +19,13 @@ IN_MS = sk.group_by_key("key", timestamp="ms", unit="ms").windowed_by(WINDOWS["s
 
 
 @pytest.mark.parametrize("ask", [
-    pytest.param(lambda data: sk.audit(PLAN, data), id="audit"),
-    pytest.param(lambda data: sk.audit(IN_MS, data), id="audit of integer times"),
     pytest.param(lambda data: Tuner(PLAN, data), id="tune"),
+    pytest.param(lambda data: Tuner(IN_MS, data), id="tune by integer times"),
 ])  # fmt: skip
 def test_what_goes_through_the_records_in_order_takes_them_from_here(
     spark: SparkSession, ask: Callable[[Any], object]
 ) -> None:
-    """Spark's rows have no order: an audit of them would be one of another stream."""
+    """Spark's rows have no order: a board of them would be one of another stream."""
     table = records(2)
     data = shuffled(spark, table.append_column("ms", table["at"].cast(pa.int64())))
     with pytest.raises(InvalidArgument, match=r"needs local records.*a Spark DataFrame.*\.orderBy\(.*toPandas"):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property
+import dataclasses
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pyarrow as pa
 
+from sessionkit.audits.audit import Audit
+from sessionkit.audits.retentions import Safe, safe_in_all
+from sessionkit.audits.settings import settings_of
+from sessionkit.audits.verdicts import AS_IT_SHOULD
+from sessionkit.audits.words import AuditInWords, Told
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
-from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.durations import INT64_MAX, as_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.spark import functions as F
 from sessionkit.spark.types import column, readable_errors
+from sessionkit.spark.worker.deployed_partition import audit_rows, audited
 from sessionkit.steps.summaries import MOVERS
 from sessionkit.suppression.settings import Suppression
 from sessionkit.views.explain.clock import Mover, MoversInWords
@@ -22,10 +29,13 @@ from sessionkit.views.over_time.over_time import MOST_POINTS, STRETCHES, Course,
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from sessionkit.deployed.deployment import Deployment
     from sessionkit.spark.batch_run import SparkRun
     from sessionkit.views.words import Said
 
 MOST_DESCRIBED = 50  # movers that come to this process: more than a picture shows
+_LONG, _TEXT, _SPANS = pa.int64(), pa.string(), pa.list_(pa.list_(pa.int64()))
+_TOLD = {"partition": _LONG, "counts": pa.map_(_TEXT, _LONG), "is_sure": pa.bool_(), "remarks": pa.list_(_TEXT)}
 
 
 class _Summary:
@@ -262,8 +272,8 @@ class SparkSuppressBuffer(_Summary):
         """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow. Starts a job."""
         plan = self._run.plan
         settings = cast(Suppression, plan._suppression)
-        counting = settings if settings.most_bytes is not None else replace(settings, most_bytes=INT64_MAX)
-        run = replace(self._run, plan=replace(plan, _suppression=counting))
+        counting = dataclasses.replace(settings, most_bytes=settings.most_bytes or INT64_MAX)
+        run = dataclasses.replace(self._run, plan=dataclasses.replace(plan, _suppression=counting))
         return max((each["bytes"] for each in run._counts_by_partition("most_waiting").values()), default=0)
 
     def __repr__(self) -> str:
@@ -271,3 +281,67 @@ class SparkSuppressBuffer(_Summary):
             waiting = self._rows.count()
         verb, most = "waits" if waiting == 1 else "wait", f"no partition held more than {self.most_records:,} at once"
         return f"buffer of suppress: {plural(waiting, 'result')} {verb}; {most}"
+
+
+@answers_calls("audit", elsewhere=(Audit, "audit.local(partition)"))
+class SparkAudit(AuditInWords):
+    """`Audit` of a Spark DataFrame: what the partitions come to together, each an application of its own.
+
+    Retentions are safe where they are in every partition. They are looked for in a job of their own, when asked for.
+
+    Example:
+        >>> audit = sk.audit(plan, spark.read.parquet("clicks"), sk.Deployment(store="memory"))  # doctest: +SKIP
+        >>> audit.words(), audit.counts(), audit.table().show(), audit.differences().show()  # doctest: +SKIP
+        >>> audit.is_clean, audit.loses_nothing, audit.settings, audit.local(3).figure()  # doctest: +SKIP
+        >>> audit.safe_retentions_ms, audit.unknown_retentions_ms, audit.cure  # doctest: +SKIP
+        >>> audit.smallest_retention_ms, audit.recommended_retention_ms  # doctest: +SKIP
+    """
+
+    def __init__(self, run: SparkRun, how: Deployment) -> None:
+        self._run, self._asked, self.settings = run, (run._zoned_plan, how), settings_of(run.plan, how, None)
+
+    def table(self) -> DataFrame:
+        """One row per window, as `Audit.table` has them, partition after partition."""
+        shown = self._run._typed(self._run._empty.table().schema)
+        types = {"key": shown.field("key").type, "window_start_ms": _LONG, "window_end_ms": _LONG}
+        types |= {"verdict": _TEXT, "sent_count": _LONG, "partition": _LONG}
+        for name, _ in self._run.plan._aggregations:
+            types[name] = types[f"kafka_{name}"] = shown.field(name).type
+        return self._run._form.shown(self._rows("windows", types))
+
+    def differences(self) -> DataFrame:
+        """The rows of `table()` that are not as they should be."""
+        return self.table().where(column("verdict") != AS_IT_SHOULD)
+
+    def local(self, partition: int | None = None) -> Audit[pa.Table]:
+        """The audit of one partition in this process, with its runs and its figure; of several, one has to be named."""
+        records = self._run._records_here(self._run._only_partition(partition, "the audit of an application"))
+        return audited(*self._asked, records)
+
+    def _replay(self, retention_ms: int) -> SparkAudit:
+        retention = as_duration(retention_ms)
+        return SparkAudit(self._run, dataclasses.replace(self.settings.deployment, retention=retention))
+
+    def _rows(self, view: str, types: dict[str, pa.DataType]) -> DataFrame:
+        job = self._run._job(view, pa.schema(types))
+        return self._run._over_partitions(partial(audit_rows, job, *self._asked), job.schema)
+
+    def _here(self, view: str, types: dict[str, pa.DataType]) -> list[dict[str, Any]]:
+        with readable_errors():
+            return self._rows(view, types).toArrow().to_pylist()
+
+    @cached_property
+    def _told(self) -> Told:
+        """What all partitions come to; the remarks are those of the one that drops most records."""
+        rows = self._here("told", _TOLD) or [self.local()._told._asdict()]
+        several = [dict(row["counts"]) for row in rows]
+        counts = {name: sum(each[name] for each in several) for name in several[0]}
+        most = max(rows, key=lambda row: (bool(row["remarks"]), dict(row["counts"])["dropped_records"]))
+        where = f"Partition {most['partition']}: " if len(rows) > 1 else ""
+        remarks = [f"{where}{said}" for said in most["remarks"]]
+        return Told(self._run.plan, counts, all(row["is_sure"] for row in rows), remarks)
+
+    @cached_property
+    def _safe(self) -> Safe:
+        found = [Safe(**row) for row in self._here("safe", dict.fromkeys(Safe._fields, _SPANS))]
+        return safe_in_all(found, self.settings.default_retention_ms)

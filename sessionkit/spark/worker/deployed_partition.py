@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.audits.audit import Audit, audit
 from sessionkit.base.result_columns import AS_STORED
 from sessionkit.deployed.deployment import Deployment, checked_restarts
 from sessionkit.deployed.lives import LIFE
@@ -33,8 +34,18 @@ def run_deployed(plan: Plan, how: Deployment, table: pa.Table, **shown: Any) -> 
     """
     with rows_by_place(table, plan.source, plan.source.offset):
         batch = read_records(table, plan.source, plan._value_columns(how.clock)).replace(**shown)
-    restarts = tuple(each for each in checked_restarts(how.restarts) if each.row < len(batch))
-    return plan._run_deployed(batch, dataclasses.replace(how, restarts=restarts))
+    return plan._run_deployed(batch, _reached(how, len(batch)))
+
+
+def audited(plan: Plan, how: Deployment, table: pa.Table) -> Audit[pa.Table]:
+    """The audit of the records of one partition, of which `run_deployed` is the run."""
+    with rows_by_place(table, plan.source, plan.source.offset):
+        return audit(plan, table, _reached(how, len(table)))
+
+
+def _reached(how: Deployment, count: int) -> Deployment:
+    """The deployment with the restarts that come about in so many records."""
+    return dataclasses.replace(how, restarts=tuple(each for each in checked_restarts(how.restarts) if each.row < count))
 
 
 def deployed_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -44,6 +55,18 @@ def deployed_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.Re
         for columns in _columns(job, number, run):
             if columns is not None:
                 yield from fit(columns, job.schema).to_batches(max_chunksize=BATCH_RECORDS)
+
+
+def audit_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of one partition after another a row with what is "told" or "safe", or a row a window."""
+    for number, tables in partitions(job, batches):
+        found = audited(plan, how, pa.concat_tables(tables))
+        if job.view == "windows":
+            rows = fit(found._columns(list(found._verdicts)), job.schema)
+        else:
+            row = found._told if job.view == "told" else found._safe
+            rows = pa.Table.from_pylist([{"partition": number, **row._asdict()}], job.schema)
+        yield from rows.to_batches(max_chunksize=BATCH_RECORDS)
 
 
 def _columns(job: Job, number: int, run: Run[pa.Table]) -> Iterator[Mapping[str, Any] | None]:

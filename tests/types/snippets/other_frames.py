@@ -10,6 +10,7 @@ import sessionkit as sk
 from sessionkit.run import Run
 from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
+from sessionkit.spark.views.summaries import SparkAudit
 from sessionkit.views.explain.record import Explanation
 
 sessions = sk.SessionWindows(inactivity_gap="30m", grace="10m")
@@ -42,6 +43,12 @@ def of_spark(clicks: DataFrame) -> None:
     run.of("ada").plane("ada").show()
     assert_type(sk.sweep(plan, clicks, grace=["1h"]).table(), pd.DataFrame)
     assert_type(run.losses(3), DataFrame)
+    audit = sk.audit(plan, clicks, sk.Deployment(store="memory"))
+    assert_type(audit, SparkAudit)
+    assert_type(audit.differences(), DataFrame)
+    assert_type(audit.cure, SparkAudit | None)
+    assert_type(audit.local(3).words(), list[str])
+    audit.figure()  # type: ignore
     run.emisions("ada")  # type: ignore
     plan.run(clicks, strore=None)  # type: ignore
     plan.run(clicks, parallelism="key")  # type: ignore

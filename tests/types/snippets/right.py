@@ -88,6 +88,7 @@ deployment = sk.Deployment(store="memory", retention="2h", caching=False, restar
 audit = sk.audit(plan, clicks, deployment)
 assert_type(audit, Audit[pd.DataFrame])
 assert_type(audit.table(), pd.DataFrame)
+assert_type(audit.cure, Audit[pd.DataFrame] | None)
 assert_type(sk.audit(plan, "clicks.csv").differences(), pd.DataFrame)
 assert_type(audit.beside_emit_on_close().table(), pd.DataFrame)
 assert_type(sk.Deployment.plain(store="memory", retention="2h", clock="at"), sk.Deployment)
