@@ -272,7 +272,8 @@ class SparkSuppressBuffer(_Summary):
         """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow. Starts a job."""
         plan = self._run.plan
         settings = cast(Suppression, plan._suppression)
-        counting = dataclasses.replace(settings, most_bytes=settings.most_bytes or INT64_MAX)
+        has_limit = settings.most_bytes is not None
+        counting = settings if has_limit else dataclasses.replace(settings, most_bytes=INT64_MAX)
         run = dataclasses.replace(self._run, plan=dataclasses.replace(plan, _suppression=counting))
         return max((each["bytes"] for each in run._counts_by_partition("most_waiting").values()), default=0)
 
