@@ -263,7 +263,7 @@ class TestTheFlights:
 
 def test_the_words_of_the_player_are_beside_its_slider(visit: Visit, server: Server) -> None:
     name = server.write("player.ipynb", FLIGHTS, "player = sk.play(waves.run(flights), 'FL@LGA')\nplayer")
-    resize(visit, **SMALL)
+    visit.page.set_viewport_size(SMALL)  # type: ignore[arg-type]
     visit.open_lab(name)
     visit.wait_drawn()
     for width in (900, 1366, 1900):
