@@ -303,14 +303,11 @@ class Run(Generic[Frame]):
             >>> merge["carrier"], merge["origin"], str(merge["window_start"])
             ('EV', 'EWR', '2013-07-01 08:52:00+00:00')
         """
-        from sessionkit.base.arrays import arrow_table
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
         from sessionkit.views.stable_ids import with_ids_of_merges
 
-        merges, batch = merges_table(self.trace), self._outcome.batch
-        parts = ["key", *(["partition"] if self.plan.source.partition else [])]
-        shown = arrow_table(batch.form.shown({name: merges[name] for name in parts}))
-        merges = with_ids_of_merges(merges, shown.columns, ids)
+        batch, parts = self._outcome.batch, ["key", *(["partition"] if self.plan.source.partition else [])]
+        merges = with_ids_of_merges(merges_table(self.trace), parts, batch.form, ids)
         return tables.frame_of(merges, batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:

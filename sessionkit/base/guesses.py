@@ -49,8 +49,9 @@ def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] 
     guessed = known()["meant"].get(shown, known()["meant"]["result"])
     meant = [each for each in _meant(name, guessed) if each in offered]
     near = meant or difflib.get_close_matches(name, offered, 1)
-    has_it = elsewhere is not None and name in [*dir(elsewhere[0]), *inspect.get_annotations(elsewhere[0])]
-    there = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}" if elsewhere is not None and has_it else ""
+    there = ""
+    if elsewhere is not None and name in [*dir(elsewhere[0]), *inspect.get_annotations(elsewhere[0])]:
+        there = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
     if reason := _reason(name, known()["lacks"].get(type(owner).__name__, {})):
         want = f"{there.removesuffix('.')}; {reason}" if there else reason
         return NotOffered(problem(f"{shown} has no such name", name, want))
@@ -77,5 +78,5 @@ def _reason(name: str, reasons: Mapping[str, str]) -> str | None:
 
 
 def _first_line(kind: object, name: str) -> str:
-    line = (inspect.getdoc(getattr(kind, name, "")) or "" if hasattr(kind, name) else "").partition("\n")[0]
-    return f": {line}" if line else ""
+    said = inspect.getdoc(getattr(kind, name)) if hasattr(kind, name) else None  # a field may have no value there
+    return ": " + said.partition("\n")[0] if said else ""

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Longs, arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import Longs, arrow_array, arrow_table, is_null, numpy_array
+from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import one_of
 from sessionkit.records.inputs.plain_columns import plain_column
 
@@ -43,19 +44,21 @@ def with_ids(added: pa.Table, rows: pa.Table, names: Sequence[str], ids: Ids) ->
     return added.set_column(0, added.field(0).name, found)
 
 
-def with_ids_of_merges(merges: pa.Table, made_of: Sequence[pa.ChunkedArray], ids: Ids) -> pa.Table:
+def with_ids_of_merges(merges: pa.Table, parts: Sequence[str], form: ResultForm, ids: Ids) -> pa.Table:
     """The columns of `run.merges`, with the ids of the two sessions before the record and of the one in the end.
 
-    `made_of` are the columns that stand before the start in an id.
+    `parts` are the columns that stand before the start in an id, as `form` shows them.
     """
     one_of("ids", ids, IDS)
+    if ids == "number":
+        return merges
+    made_of = arrow_table(form.shown({name: merges[name] for name in parts})).columns
     for name, start in (
         ("earlier_id", "earlier_start_ms"),
         ("later_id", "later_start_ms"),
         ("session_id", "window_start_ms"),
     ):
-        if ids != "number":
-            merges = merges.append_column(name, _as(ids, _texts(merges[start], made_of)[0]))
+        merges = merges.append_column(name, _as(ids, _texts(merges[start], made_of)[0]))
     return merges
 
 

@@ -113,10 +113,11 @@ def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
     """A row for each partition, for the columns `TITLES`."""
     rows, zone = [], progress.timezone
     times_ms = [each.stream_time_ms for each in progress.partitions.values()]
+    slowest_ms, newest_ms = min(times_ms, default=0), max(times_ms, default=0)
     for number, each in sorted(progress.partitions.items()):
         note = f"idle since micro-batch {each.batch}: its stream time stands still" if progress.is_idle(number) else ""
-        if not note and each.stream_time_ms == min(times_ms) < max(times_ms):
-            note = f"the slowest: its stream time is {show_duration(max(times_ms) - min(times_ms))} behind the newest"
+        if not note and each.stream_time_ms == slowest_ms < newest_ms:
+            note = f"the slowest: its stream time is {show_duration(newest_ms - slowest_ms)} behind the newest"
         rows.append(
             (
                 *(str(number), f"{each.position:,}", show_time(each.stream_time_ms, zone)),
