@@ -73,6 +73,7 @@ class SessionHistory(KeyRows[SessionTrace]):
         place = np.searchsorted(mine, closes.window[rows])
         since = born.copy()
         since[place] = closes.until[rows]  # of several closures the last
+        # what was closed before has lived on from the record that re-opened it
         begin = np.where(np.diff(place, prepend=-1) == 0, np.roll(closes.until[rows], 1), born[place])
         is_merged = trace.window_columns.merged_into[mine] >= 0
         goes_on = np.flatnonzero(since < np.where(is_merged, merged_at, INT64_MAX))

@@ -81,10 +81,8 @@ class WindowHistory(KeyRows[WindowTrace]):
     @cached_property
     def spans(self) -> Spans:
         closes, end = self.trace.closes, np.full(len(self.windows), len(self.trace))
-        place = np.searchsorted(self.windows, closes.window[self.closes])
-        end[place] = closes.at[self.closes]
-        how = np.full(len(end), "closed")
-        how[np.delete(np.arange(len(end)), place)] = "open"
+        end[np.searchsorted(self.windows, closes.window[self.closes])] = closes.at[self.closes]
+        how = np.where(end < len(self.trace), "closed", "open")
         return Spans(self.windows, np.array([*self._born.values()], np.int64), end, how)
 
     def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
