@@ -136,6 +136,22 @@ class TestTheFlights:
         assert words["x"] >= found["picture"]["right"] - 1  # beside the picture, on the same screen
         assert words["y"] < found["picture"]["bottom"]
 
+    def test_a_leader_line_ends_at_its_label_and_goes_with_it(self, visit: Visit) -> None:
+        """It is drawn as a shape, and a shape would stay where the point and the label are no longer shown."""
+        lines = """() => {
+          const { annotations, shapes = [] } = document.querySelector('.sessionkit-picture').layout;
+          const label = (line) => annotations.find(each => each.x === line.xanchor && each.y === line.yanchor);
+          const leaders = shapes.filter(each => each.xsizemode === 'pixel');
+          const atLabel = leaders.filter(each => label(each).xshift === each.x1 && label(each).yshift === each.y1);
+          return [leaders.length, atLabel.length, annotations.filter(each => each.showarrow).length];
+        }"""
+        leaders, at_label, arrows = visit.page.evaluate(lines)
+        assert leaders == at_label > 0
+        assert arrows == 0
+        visit.page.locator(".sessionkit-picture").press("+")
+        visit.page.wait_for_function(f"count => ({lines})()[2] === count", arg=leaders)
+        assert visit.page.evaluate(lines)[0] == 0
+
     def test_two_columns_where_there_is_room(self, visit: Visit) -> None:
         resize(visit, 1900, 1000)
         settle(visit)

@@ -71,7 +71,8 @@ class Placement:
         """Labels had better not (or must `never`) cover these points."""
         for room in self._rooms:
             if never:
-                room.marks = np.concatenate([room.marks, room.around(x_ms, y, _MARK_RADIUS)])
+                marks = room.around(x_ms, y, _MARK_RADIUS)
+                room.marks, room.never = np.concatenate([room.marks, marks]), np.concatenate([room.never, marks])
             else:
                 room.dots = np.concatenate([room.dots, room.around(x_ms, y, 4)])
 
@@ -83,7 +84,7 @@ class Placement:
             boxes = room.boxes_of(x_ms, up)
             if never:
                 air = np.array([-_STROKE, -_STROKE, _STROKE, _STROKE])
-                room.strokes = np.concatenate([room.strokes, boxes + air])
+                room.never = np.concatenate([room.never, boxes + air])
             else:
                 room.lines = np.concatenate([room.lines, boxes])
 
@@ -130,7 +131,8 @@ class _Room:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self.marks, self.dots, self.lines, self.strokes = NO_BOXES, NO_BOXES, NO_BOXES, NO_BOXES
+        self.marks, self.dots, self.lines = NO_BOXES, NO_BOXES, NO_BOXES
+        self.never = NO_BOXES  # marks, thick lines, and the labels that were placed
         self._taken = NO_BOXES
         self._leaders: list[Floats] = []
 
@@ -147,14 +149,15 @@ class _Room:
 
     def allows(self, label: Label, offsets: Boxes, leader: bool) -> Rows:
         """At which of these offsets the label may stand: their places."""
-        boxes = self._boxes(label, offsets)
-        most = (self._frame.plot_width - 2, self._frame.plot_height - 2)
-        left = np.flatnonzero((boxes[:, :2] >= (2, 0)).all(axis=1) & (boxes[:, 2:] <= most).all(axis=1))
-        never = np.concatenate([self._taken, self.marks, self.strokes])
-        left = left[~_overlap(boxes[left], _near(never, boxes[left])).any(axis=1)]
-        if self._leaders:
+        boxes, frame = self._boxes(label, offsets), self._frame
+        start, top, end, bottom = boxes.T
+        inside = (start >= 2) & (top >= 0) & (end <= frame.plot_width - 2) & (bottom <= frame.plot_height - 2)
+        left = np.flatnonzero(inside)
+        if len(left):
+            left = left[~_overlap(boxes[left], _near(self.never, boxes[left])).any(axis=1)]
+        if len(left) and self._leaders:
             left = left[~_hits(np.array(self._leaders), boxes[left]).any(axis=0)]
-        if leader:
+        if len(left) and leader:
             left = left[~_hits(self._paths(label, offsets[left]), self._taken).any(axis=1)]
         return left
 
@@ -172,7 +175,8 @@ class _Room:
         return cost
 
     def take(self, label: Label, offset: Boxes, leader: bool) -> None:
-        self._taken = np.concatenate([self._taken, self._boxes(label, offset[None])])
+        box = self._boxes(label, offset[None])
+        self._taken, self.never = np.concatenate([self._taken, box]), np.concatenate([self.never, box])
         if leader:
             self._leaders.append(self._paths(label, offset[None])[0])
 

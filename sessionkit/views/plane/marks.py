@@ -16,7 +16,7 @@ from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width, unseen
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
-from sessionkit.views.scenes.key_rows import partition_counts
+from sessionkit.views.scenes.key_rows import Cap, partition_counts
 from sessionkit.views.scenes.scene import MOST_NAMED, Plane
 from sessionkit.views.words import closer_words, without_place
 
@@ -344,13 +344,15 @@ def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
     for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
         if placement.is_full("closed"):
             break
-        middle, y, said = (cap.start_ms + cap.end_ms) // 2, scene.y_of(cap.at), scene.cap_words(cap)
-        tried = [
-            Label("closed", middle, y, text, scene.colours.ink, _along(frame, cap.start_ms, cap.end_ms, text))
-            for text in (f"<b>closed</b> · {said}", said, cap.size.words)
-        ]
-        if len(placement.fitting(tried[-1], leader=False)):  # or else there is no room for a longer one
+        said = scene.cap_words(cap)
+        tried = (_cap_label(scene, frame, cap, text) for text in (f"<b>closed</b> · {said}", said, cap.size.words))
+        if len(placement.fitting(_cap_label(scene, frame, cap, cap.size.words), leader=False)):  # or no longer one fits
             any(placement.place(each, leader=False) for each in tried)
+
+
+def _cap_label(scene: Plane, frame: Frame, cap: Cap, text: str) -> Label:
+    places = _along(frame, cap.start_ms, cap.end_ms, text)
+    return Label("closed", (cap.start_ms + cap.end_ms) // 2, scene.y_of(cap.at), text, scene.colours.ink, places)
 
 
 def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> Floats:

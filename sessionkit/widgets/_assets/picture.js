@@ -30,6 +30,19 @@ function placeOf(place, event) {
   return isInside ? { x: x < 0 ? "name" : xaxis.p2d(x), y: yaxis.p2d(y) } : null;
 }
 
+// Leader lines of labels as shapes: plotly draws annotations twice, and measures each arrow whenever it does.
+function withLeaders(layout) {
+  const leaders = [];
+  const annotations = (layout.annotations ?? []).map((each) => {
+    if (!each.showarrow) return each;
+    const { x: xanchor, y: yanchor, ax, ay, arrowcolor: color, arrowwidth: width } = each;
+    const ends = { xsizemode: "pixel", ysizemode: "pixel", xanchor, yanchor, x0: 0, y0: 0, x1: ax, y1: -ay };
+    leaders.push({ type: "line", ...ends, line: { color, width } });
+    return { ...each, showarrow: false, xshift: ax, yshift: -ay };
+  });
+  return { ...layout, annotations, shapes: [...(layout.shapes ?? []), ...leaders] };
+}
+
 // A strip is drawn after the picture above it was painted, and not at each move of a slider.
 const later = () => new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => setTimeout(resolve)), 100));
 
@@ -48,10 +61,16 @@ function makePicture(name, model, send, onDrawn) {
   let drawing = false;
   let isDrawn = false;
   let isFluid = false; // as wide as the room
+  let arrows = null; // what has the labels and their arrows as they came
   let onMark = false; // a click on a mark is one on the plot, too
 
   function listen(Plotly) {
     place.on("plotly_relayout", (change) => {
+      if (arrows && Object.keys(change).some((each) => each.includes("axis.range"))) {
+        const whole = arrows;
+        arrows = null;
+        Plotly.relayout(place, whole); // an arrow is hidden with its label where its point is no longer shown
+      }
       if (Object.keys(change).some((each) => each.startsWith("shapes[0].x"))) {
         send({ kind: "zoom", picture: name, x: frameOf(place), y: [] }, `zoom ${name}`);
       } else if (wanted.picture.zoom && Object.keys(change).some((each) => each.startsWith("xaxis"))) {
@@ -87,7 +106,9 @@ function makePicture(name, model, send, onDrawn) {
     const Plotly = await plotly(model);
     if (picture.figure !== shown.figure) {
       const figure = JSON.parse(picture.figure);
-      const layout = { ...figure.layout, ...JSON.parse(overlay || "{}") };
+      const whole = { ...figure.layout, ...JSON.parse(overlay || "{}") };
+      const layout = overlay ? whole : withLeaders(whole);
+      arrows = overlay ? null : { annotations: whole.annotations ?? [], shapes: whole.shapes ?? [] };
       isFluid = !layout.width;
       if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
       const config = {
