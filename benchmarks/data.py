@@ -68,7 +68,7 @@ def shuffled(records: int) -> Path:
     if not folder.exists():
         table = pq.read_table(visits(records))
         order = np.random.default_rng(2013).permutation(len(table))
-        _write_files(folder, [table.take(pa.array(rows)) for rows in np.array_split(order, 8)])
+        write_files(folder, [table.take(pa.array(rows)) for rows in np.array_split(order, 8)])
     return folder
 
 
@@ -78,11 +78,12 @@ def kept_apart(records: int) -> Path:
     if not folder.exists():
         table = pq.read_table(visits(records))
         number = table["partition"].to_numpy()
-        _write_files(folder, [table.filter(pa.array(number == p)) for p in range(PARTITIONS)])
+        write_files(folder, [table.filter(pa.array(number == p)) for p in range(PARTITIONS)])
     return folder
 
 
-def _write_files(folder: Path, tables: list[pa.Table]) -> None:
+def write_files(folder: Path, tables: list[pa.Table]) -> None:
+    """A file for each table, in a folder that is there as a whole or not at all."""
     aside = folder.with_name(f".{folder.name}")
     aside.mkdir(parents=True, exist_ok=True)
     for number, table in enumerate(tables):

@@ -56,6 +56,7 @@ class Topic:
     words: str
     cases: tuple[Case, ...]
     growth: bool = False  # each case is held against the first one, in nanoseconds a record
+    with_first: bool = False  # the first call of a process is told, too
 
 
 def of(name: str, records: int, **options: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data import FOLDER, START_MS
+from benchmarks.data import FOLDER, PARTITIONS, START_MS, write_files
 
 SHAPES = ("zipf-text", "uniform-text", "zipf-integers", "uniform-integers", "sparse-integers")
 
@@ -53,6 +53,29 @@ def shape(
     pq.write_table(pa.table(columns), part)
     part.rename(path)
     return path
+
+
+def for_spark(name: str, records: int, files: int) -> Path:
+    """A shape with offsets: so many files with rows in no order; 0: a file for each partition, in
+    order; -6: six files, each later than the one before, with rows in no order.
+    """
+    folder = FOLDER / f"spark-{name}-{records}-{files}"
+    if folder.exists():
+        return folder
+    table = pq.read_table(shape(name, records))
+    number, offset = table["partition"].to_numpy(), np.empty(records, np.int64)
+    for p in range(PARTITIONS):
+        offset[number == p] = np.arange((number == p).sum())
+    table = table.append_column("offset", pa.array(offset))
+    rng, order = np.random.default_rng(2013), np.arange(records)
+    if files > 0:
+        parts = np.array_split(rng.permutation(order), files)
+    elif files < 0:
+        parts = [rng.permutation(part) for part in np.array_split(order, -files)]
+    else:
+        parts = [order[number == p] for p in range(PARTITIONS)]
+    write_files(folder, [table.take(pa.array(rows)) for rows in parts])
+    return folder
 
 
 def _visits(rng: np.random.Generator, records: int, keys: int, zipf: bool) -> tuple[Numbers, Numbers]:

@@ -49,7 +49,9 @@ def spread(topic: Topic, kept: Kept) -> str:
 
 def _sides(topic: Topic, kept: Kept) -> str:
     compared = any(len(case.sides) > 1 for case in topic.cases)
-    head = ["case", "side", " time", " range", *([" times ours"] if compared else []), " peak MiB", " cores", " rows"]
+    first = [" the first"] if topic.with_first else []
+    last_head = [" peak MiB", " cores", " rows"]
+    head = ["case", "side", " time", " range", *([" times ours"] if compared else []), *first, *last_head]
     rows = []
     for case in topic.cases:
         for number, each in enumerate(figures(topic, case, kept)):
@@ -57,7 +59,8 @@ def _sides(topic: Topic, kept: Kept) -> str:
             span = f"{seconds(each.least)} to {seconds(each.most)}"
             last = (f"{each.peak_mib:,.0f}", f"{each.cores:.1f}", f"{each.rows:,}")
             title = _title(case) if number == 0 else ""
-            rows.append((title, each.side, seconds(each.seconds), span, *ratio, *last))
+            first_call = [seconds(each.first)] if topic.with_first else []
+            rows.append((title, each.side, seconds(each.seconds), span, *ratio, *first_call, *last))
     return table(head, rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.model import Topic
-from benchmarks.topics import drawn, growth, length, nexmark, sessions, starts, views, windows
+from benchmarks.topics import drawn, growth, length, nexmark, sessions, spark, starts, views, windows
 
 
 def topics(records: int) -> tuple[Topic, ...]:
@@ -23,4 +23,6 @@ def topics(records: int) -> tuple[Topic, ...]:
         nexmark.topic(10 * records),
         length.topic(),
         growth.topic(records // 5),
+        spark.batch_topic(),
+        spark.stream_topic(),
     )
