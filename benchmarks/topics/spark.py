@@ -24,8 +24,8 @@ def batch_topic() -> Topic:
         Case(WORDS[name], partial(for_spark, name, BATCH_RECORDS, 8), BATCH_RECORDS, (ours, keyed, peer))
         for name in SHAPES
     ]
-    first = {"data": partial(for_spark, SHAPES[0], BATCH_RECORDS, 0), "records": BATCH_RECORDS}
-    cases.append(Case("The first of them, a file for each partition", **first, sides=(ours, peer)))
+    apart = partial(for_spark, SHAPES[0], BATCH_RECORDS, 0)
+    cases.append(Case("The first of them, a file for each partition", apart, BATCH_RECORDS, (ours, peer)))
     rows = (Side(OURS, "spark.sessionized", repeats=1), Side("window functions", "spark.window_functions", repeats=1))
     cases.append(Case("Each row of the first with its session", cases[0].data, BATCH_RECORDS, rows))
     words = (
@@ -52,4 +52,4 @@ def stream_topic() -> Topic:
         "when a file is there until its results are out, written nowhere: the fastest of the later ones, and the "
         "first one, with the start of the query."
     )
-    return Topic("stream", "Spark, streams", words, tuple(cases), with_first=True)
+    return Topic("micro-batches", "Spark, streams", words, tuple(cases), with_first=True)
