@@ -21,8 +21,8 @@ def batch_topic() -> Topic:
     ours, peer = Side(OURS, "spark.sessions", repeats=1), Side(PEER, "spark.session_window", repeats=1)
     keyed = Side(f"{OURS}, two tasks a partition", "spark.sessions_by_key", repeats=1)
     cases = [
-        Case(WORDS[name], partial(for_spark, name, BATCH_RECORDS, 8), BATCH_RECORDS, (ours, keyed, peer))
-        for name in SHAPES
+        Case(WORDS[name], partial(for_spark, name, BATCH_RECORDS, 8), BATCH_RECORDS, sides)
+        for name, sides in zip(SHAPES, ((ours, keyed, peer), (ours, peer), (ours, peer)), strict=True)
     ]
     apart = partial(for_spark, SHAPES[0], BATCH_RECORDS, 0)
     cases.append(Case("The first of them, a file for each partition", apart, BATCH_RECORDS, (ours, peer)))
