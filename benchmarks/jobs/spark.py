@@ -80,7 +80,7 @@ def window_functions(path: str) -> Job:
         in_order = Window.partitionBy("key").orderBy("ts")
         pause = F.col("ts").cast("double") - F.lag("ts").over(in_order).cast("double")
         begins = F.coalesce((pause > GAP_MINUTES * 60).cast("int"), F.lit(1))
-        numbered = rows.withColumn("session_id", F.sum(begins.alias("begins")).over(in_order))
+        numbered = rows.withColumn("begins", begins).withColumn("session_id", F.sum("begins").over(in_order))
         session = Window.partitionBy("key", "session_id")
         columns = {
             "session_start": F.min("ts").over(session),
@@ -88,7 +88,7 @@ def window_functions(path: str) -> Job:
             "session_rows": F.count("*").over(session),
             "position_in_session": F.row_number().over(session.orderBy("ts")),
         }
-        return _done(numbered.withColumns(columns))
+        return _done(numbered.drop("begins").withColumns(columns))
 
     return call
 
