@@ -18,7 +18,7 @@ from benchmarks.running.rounds import run_rounds
 from benchmarks.topics import topics
 
 RESULTS = ROOT / "benchmarks" / "results"
-LONG = ("soak", "stages", "stream", "widgets", "write")
+LONG = ("large_batch", "soak", "stages", "stream", "widgets", "write")
 RECORDS, SHORT_RECORDS = 10_000_000, 1_000_000
 
 

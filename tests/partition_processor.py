@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.worker.partition_processor import CHUNK, CHUNK_NUMBER, HEAD, PartitionProcessor
 from sessionkit.spark.worker.shared_files import SharedFiles
-from sessionkit.spark.worker.shuffle import Packed, pack
+from sessionkit.spark.worker.shuffle import pack
 
 
 class Value:
@@ -104,7 +104,7 @@ def micro_batch(job: Job, plan: sk.Plan, kept: Kept, table: pa.Table, run: str) 
     processor.init(kept)  # type: ignore[arg-type]
     places = [table.column_names.index(name) for name in ("partition", "offset")]
     packed = pa.Table.from_batches(pack(iter(table.to_batches()), *places, ("partition", "offset"))).to_pandas()
-    frames = list(processor.handleInputRows((0,), iter([packed[list(Packed._fields)]]), None))
+    frames = list(processor.handleInputRows((0,), iter([packed]), None))
     sent = [pa.ipc.open_stream(data).read_all() for frame in frames for data in frame["data"] if data]
     return pa.concat_tables([job.schema.empty_table(), *sent])
 

@@ -327,7 +327,8 @@ class StreamRun(SparkInput):
         if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
-        listener_of(spark).plans[self._name] = self._zoned_plan
+        listener = listener_of(spark)
+        listener.plans[self._name], listener.retention_ms[self._name] = self._zoned_plan, self._retention_ms
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'

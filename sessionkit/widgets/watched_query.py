@@ -32,6 +32,8 @@ def counts(progress: QueryProgress) -> list[Count]:
     states = ""
     if "windows" in total:  # a state from before they were counted does not have them
         states = f"; {total['windows-open']:,} are open, {total['windows-closed']:,} closed so far"
+    if expected := progress.expected_windows:
+        states += f"; at this rate about {expected:,} are to be expected, more where sessions last long"
     dropped = records_dropped(total)
     share = f"{dropped / total['process-total']:.1%} of the records" if dropped else "none so far"
     shown = [
@@ -59,6 +61,14 @@ _SPENT = {
     "commitOffsets": "noting what was done",
     "commitBatch": "noting what was done",
 }
+# and what its tasks spend it on
+_SPENT_BY_TASKS = {
+    "read_us": "reading",
+    "pack_us": "packing for the shuffle",
+    "unpack_us": "unpacking behind it",
+    "state_us": "reading the state",
+    "engine_us": "playing the records",
+}
 _WORTH_TELLING = 0.01  # of a micro-batch's time
 
 
@@ -73,8 +83,13 @@ def time_spent(progress: QueryProgress) -> str:
     if last.update_ms and told:
         written = f", and {show_duration(last.commit_ms)} to write it" if last.commit_ms else ""
         told.append(f"in it {show_duration(last.update_ms)} of all tasks together in sessionkit and the state{written}")
+    now = [each for each in progress.partitions.values() if each.batch == last.number]
+    took_ms = {what: sum(getattr(each, name) for each in now) // 1_000 for name, what in _SPENT_BY_TASKS.items()}
+    tasks = [f"{show_duration(ms)} {what}" for what, ms in took_ms.items() if ms]
+    tasks_told = f" Its tasks together spent {', '.join(tasks)}." if tasks else ""
     spent = f": {', '.join(told)}" if told else ""
-    return f"Micro-batch {last.number} took {show_duration(total_ms)} for {plural(last.records, 'record')}{spent}."
+    took = f"Micro-batch {last.number} took {show_duration(total_ms)} for {plural(last.records, 'record')}"
+    return f"{took}{spent}.{tasks_told}"
 
 
 class Pulse:

@@ -43,6 +43,7 @@ class Listener(StreamingQueryListener):
         self._heard: dict[str, list[Heard]] = {}
         self._changed = threading.Condition()
         self.plans: dict[str, Plan] = {}  # of the runs of this session, by their names, with the zone of their times
+        self.retention_ms: dict[str, int] = {}  # and for how long each keeps a window
 
     def onQueryStarted(self, event: Any) -> None:
         with self._changed:
@@ -73,8 +74,9 @@ class Listener(StreamingQueryListener):
             query = self._queries.get(progress["runId"])
             if query is not None:
                 query.take(progress)
-                plan = self.plans.get(query.run or "")
-                query.timezone = (plan.source.timezone if plan else None) or "UTC"
+                if plan := self.plans.get(query.run or ""):
+                    query.timezone = plan.source.timezone or "UTC"
+                    query.retention_ms = self.retention_ms[query.run or ""]
             self._changed.notify_all()
         self._tell(progress["runId"])
 

@@ -28,6 +28,11 @@ class PartitionProgress(NamedTuple):
     windows: int  # in the state
     counts: Counter[str]  # the counters of `Run.metrics()` since its first record
     batch: int
+    read_us: int = 0  # microseconds, of all tasks together, that waiting for its records took in this micro-batch
+    pack_us: int = 0  # and packing them for the shuffle
+    unpack_us: int = 0  # and unpacking them behind it
+    state_us: int = 0  # and reading the state
+    engine_us: int = 0  # and playing the records
 
 
 class BatchProgress(NamedTuple):
@@ -57,8 +62,10 @@ class QueryProgress:
         self.run: str | None = None  # the run of sessionkit that it is of
         self.checkpoint: str | None = None  # where it is, if that is known
         self.partitions: dict[int, PartitionProgress] = {}
+        self._first: dict[int, PartitionProgress] = {}  # as each was when it was heard of first
         self.batches: deque[BatchProgress] = deque(maxlen=KEPT_BATCHES)
         self.timezone = "UTC"  # in which its times are told
+        self.retention_ms = 0  # for so long one stays in the state, a session its own length more; 0: not known
         self.ended = False
         self.error: str | None = None
 
@@ -83,6 +90,7 @@ class QueryProgress:
         if known is None or position >= known.position:
             counted = Counter(json.loads(counts))
             self.partitions[partition] = PartitionProgress(partition, position, **rest, counts=counted, batch=batch)
+            self._first.setdefault(partition, self.partitions[partition])
 
     def counts(self) -> Counter[str]:
         """The counters of all partitions together; those that were added later only if each partition has kept them."""
@@ -98,6 +106,18 @@ class QueryProgress:
     def windows(self) -> int:
         """How many windows are in the state."""
         return sum(each.windows for each in self.partitions.values())
+
+    @property
+    def expected_windows(self) -> int:
+        """How many windows the state will come to hold at the rate at which they were made since the query was first
+        heard of, sessions without their own length; 0 where nothing can be said yet."""
+        rate = 0.0
+        for number, now in self.partitions.items():
+            then = self._first[number]
+            if now.stream_time_ms > then.stream_time_ms and "windows" in then.counts:
+                made = now.counts["windows"] - then.counts["windows"]
+                rate += made / (now.stream_time_ms - then.stream_time_ms)
+        return round(rate * self.retention_ms)
 
     def is_idle(self, partition: int) -> bool:
         """True if the last micro-batch had no record of this partition, so that its stream time stood still."""

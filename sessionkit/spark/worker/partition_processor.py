@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 # of `Run.metrics()` since the first record, as JSON.
 PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
 HEAD = f"{PROGRESS}, token string, holds string, bound string"
+# What its tasks took, in microseconds: to wait for the input, to pack it for the shuffle, to unpack it behind that, to
+# read the state, and to play the records.
+SPENT = ("read_us", "pack_us", "unpack_us", "state_us", "engine_us")
 CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
-RESULT = f"data binary, {PROGRESS}"
-PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
+RESULT = f"data binary, {PROGRESS}, {' long, '.join(SPENT)} long"
+PROGRESS_COLUMNS = [*(field.split()[0] for field in PROGRESS.split(", ")), *SPENT]
 
 PACKING: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
 
@@ -50,14 +53,17 @@ class PartitionProcessor(StatefulProcessor):
         import pandas as pd
 
         from sessionkit.spark.worker.shared_files import SharedFiles
+        from sessionkit.spark.worker.spent import Spent
         from sessionkit.spark.worker.stream_partition import KeptState, micro_batch
         from sessionkit.spark.worker.task_wrapper import without_stack
 
         job: Job = PACKING.loads(self._job)
         files = SharedFiles(self._run, len(self._states))
         kept, *buffer = (KeptState(*state, self._bound, files) for state in self._states)
-        for step in without_stack(micro_batch(job, rows, kept, *buffer)):
-            yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
+        spent = Spent()
+        for step in without_stack(micro_batch(job, rows, spent, kept, *buffer)):
+            told = (*step, *(spent[part] for part in SPENT))
+            yield pd.DataFrame([told], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:
         from sessionkit.spark.worker.task_wrapper import settle

@@ -17,6 +17,7 @@ import pyarrow as pa
 from sessionkit.base.arrays import Longs
 from sessionkit.errors import InvalidData, problem
 from sessionkit.records.places import not_after
+from sessionkit.spark.worker.spent import Laps
 
 SLICE_BYTES = 16_384  # times the 50,000 rows that Spark may hand over at once: less than the 2 GiB where bytes end
 MOST_RECORDS = 500_000  # in one row, which its task holds in memory as a whole
@@ -33,7 +34,12 @@ SLICES = pa.schema(
 )
 ORDER = ("partition", "turn", "piece", "number")
 
-RUN_SCHEMA = pa.schema({"slot": pa.int32(), "partition": pa.int64(), "first_offset": pa.int64(), "data": pa.binary()})
+RUN_SCHEMA = pa.schema(
+    {
+        **{"slot": pa.int32(), "partition": pa.int64(), "first_offset": pa.int64(), "data": pa.binary()},
+        **{"read_us": pa.int64(), "pack_us": pa.int64()},  # what waiting for these records and packing them took
+    }
+)
 _SLOTS = 1_024
 
 
@@ -156,15 +162,16 @@ def pack(
     """
     parts_of: dict[int, list[pa.RecordBatch]] = {}
     counts: dict[int, int] = {}
-    for batch in batches:
+    laps = Laps(batches)
+    for batch in laps:
         for number, part in by_partition(batch, partition, offset, names):
             parts_of.setdefault(number, []).append(part)
             counts[number] = counts.get(number, 0) + part.num_rows
             if counts[number] >= MOST_RECORDS:
-                yield _run(number, parts_of.pop(number), offset)
+                yield _run(number, parts_of.pop(number), offset, laps)
                 counts[number] = 0
     for number, parts in parts_of.items():
-        yield _run(number, parts, offset)
+        yield _run(number, parts, offset, laps)
 
 
 def by_partition(
@@ -190,10 +197,10 @@ def by_partition(
         yield int(number[begin]), batch.slice(begin, end - begin)
 
 
-def _run(number: int, parts: list[pa.RecordBatch], offset: int) -> pa.RecordBatch:
+def _run(number: int, parts: list[pa.RecordBatch], offset: int, laps: Laps[pa.RecordBatch]) -> pa.RecordBatch:
     first = min(int(part.column(offset)[0].as_py()) for part in parts)
-    row = [[slot_of(number)], [number], [first], [to_stream(parts)]]
-    arrays = [pa.array(column, field.type) for column, field in zip(row, RUN_SCHEMA, strict=True)]
+    row = [slot_of(number), number, first, to_stream(parts), *laps.lap()]
+    arrays = [pa.array([value], field.type) for value, field in zip(row, RUN_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=RUN_SCHEMA)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
+from sessionkit.spark.worker.spent import Spent
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import PartitionRun
 from sessionkit.steps.views import ADDED_LATER, EventsView
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 
 
 def micro_batch(
-    job: Job, frames: Iterable[pd.DataFrame], kept: KeptState, kept_buffer: KeptState | None = None
+    job: Job, frames: Iterable[pd.DataFrame], spent: Spent, kept: KeptState, kept_buffer: KeptState | None = None
 ) -> Iterator[tuple[Any, ...]]:
     """The records of one partition through the engine, over what was kept of it: (events, how far it came) a step."""
     assert job.source.offset is not None
     place = job.columns.index(job.source.offset)
-    runs = [Packed(*row) for frame in frames for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
-    records = unpacked(runs, place)
+    runs: list[Packed] = []
+    for frame in frames:
+        runs += [Packed(*row) for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
+        spent.update({part: int(frame[part].sum()) for part in ("read_us", "pack_us")})
+    with spent.on("unpack_us"):
+        records = unpacked(runs, place)
     partition = int(runs[0].partition)
-    state, before = kept.read(job.holds, partition)
+    with spent.on("state_us"):
+        state, before = kept.read(job.holds, partition)
     run = PartitionRun(job, partition, state)
     assert isinstance(run.view, EventsView)
     stage: Any = run.view.stage
@@ -39,7 +45,8 @@ def micro_batch(
         read_buffer(stage, buffer, state.snapshot(partition).position)
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
-        events = list(run.step(step))
+        with spent.on("engine_us"):
+            events = list(run.step(step))
         if kept_buffer is not None:
             keep_buffer(stage, buffer, state.snapshot(partition).position)
         counts = json.dumps(counted(before, run.view.counts))

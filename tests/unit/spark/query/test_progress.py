@@ -19,12 +19,13 @@ def told(
     *partitions: tuple[int, int, int],
     source: dict[str, Any] | None = None,
     counts: dict[str, int] | None = None,
+    **spent_us: int,
 ) -> dict[str, Any]:
     """A micro-batch as Spark tells it: (partition, last offset, stream time) of those that had records."""
     rows = [
         {
             "partition": number, "position": position, "stream_time_ms": stream_ms,
-            "last_close_time_ms": stream_ms - HOUR, "windows": 3,
+            "last_close_time_ms": stream_ms - HOUR, "windows": 3, **spent_us,
             "counts": json.dumps(
                 {"process-total": position + 1, "dropped-records-total": 1, "dropped-late": 1, **(counts or {})}
             ),
@@ -98,6 +99,34 @@ def test_where_the_time_of_a_micro_batch_went() -> None:
     states[0]["commitTimeMs"] = 700
     progress.take({**told(2, (0, 29, HOUR)), "durationMs": spent, "stateOperators": states})
     assert watching.time_spent(progress).endswith("together in sessionkit and the state, and 700 ms to write it.")
+
+
+def test_what_the_tasks_spent_their_time_on_is_told() -> None:
+    progress = QueryProgress("clicks")
+    progress.take(told(0, (0, 9, HOUR), (1, 9, HOUR), read_us=700_000, pack_us=40_000, engine_us=5_400))
+    assert watching.time_spent(progress) == (
+        "Micro-batch 0 took 500 ms for 10 records. "
+        "Its tasks together spent 1 s 400 ms reading, 80 ms packing for the shuffle, 10 ms playing the records."
+    )
+    progress.take(told(1, (1, 19, HOUR), unpack_us=3_000, state_us=2_000))  # the other one had no record
+    assert watching.time_spent(progress).endswith("together spent 3 ms unpacking behind it, 2 ms reading the state.")
+
+
+def test_what_the_state_will_come_to_hold_is_told() -> None:
+    """Two partitions, each of which makes 10 windows in an hour, and a window stays for 3 hours."""
+    progress = QueryProgress("clicks")
+    progress.retention_ms = 3 * HOUR
+
+    def said() -> str:
+        shown = {count.name: count.words for count in watching.counts(progress)}
+        return shown["windows"]
+
+    progress.take(told(0, (0, 9, 5 * HOUR), (1, 4, 7 * HOUR), counts={"windows": 100}))
+    assert "to be expected" not in said()
+    progress.take(told(1, (0, 19, 7 * HOUR), (1, 8, 9 * HOUR), counts={"windows": 120}))
+    assert said().endswith("; at this rate about 60 are to be expected, more where sessions last long")
+    progress.retention_ms = 0
+    assert "to be expected" not in said()
 
 
 def test_the_slowest_partition_is_told() -> None:
