@@ -157,11 +157,12 @@ def spark_sessions(path: str) -> Job:
 
     spark = spark_session()
 
-    def call() -> Any:
-        from pyspark.sql import functions as F
+    return lambda: spark_windows(spark.read.parquet(path)).toArrow()
 
-        window = F.session_window("ts", f"{GAP_MINUTES} minutes")
-        found = spark.read.parquet(path).groupBy("key", window)
-        return found.agg(F.count("*").alias("count"), F.sum("value").alias("total")).toArrow()
 
-    return call
+def spark_windows(records: Any) -> Any:
+    """A count and a sum of each window, in a batch and in a stream."""
+    from pyspark.sql import functions as F
+
+    grouped = records.groupBy("key", F.session_window("ts", f"{GAP_MINUTES} minutes"))
+    return grouped.agg(F.count("*").alias("count"), F.sum("value").alias("total"))

@@ -13,11 +13,11 @@ from benchmarks.settings import GAP, GAP_MS, GRACE, GRACE_MS
 Job = Callable[[], Any]
 
 
-def plan(gap: str = GAP, grace: str = GRACE, value: str = "sum") -> Any:
+def plan(gap: str = GAP, grace: str = GRACE, value: str = "sum", offset: str | None = None) -> Any:
     import sessionkit as sk
 
     windows = sk.SessionWindows(inactivity_gap=gap, grace=grace)
-    grouped = sk.group_by_key("key", timestamp="ts", partition="partition").windowed_by(windows)
+    grouped = sk.group_by_key("key", timestamp="ts", partition="partition", offset=offset).windowed_by(windows)
     return grouped.aggregate(count=sk.count(), total=VALUES[value]())
 
 

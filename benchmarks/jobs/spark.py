@@ -8,20 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import PARTITIONS
-from benchmarks.jobs.peers import GAP_MINUTES
-from benchmarks.jobs.sessions import Job
+from benchmarks.jobs.peers import GAP_MINUTES, spark_windows
+from benchmarks.jobs.sessions import Job, plan
 from benchmarks.long.stages import spark_session
-from benchmarks.settings import GAP, GRACE
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-def _plan() -> Any:
-    import sessionkit as sk
-
-    windows = sk.SessionWindows(inactivity_gap=GAP, grace=GRACE)
-    keyed = sk.group_by_key("key", timestamp="ts", partition="partition", offset="offset").windowed_by(windows)
-    return keyed.aggregate(count=sk.count(), total=sk.sum("value"))
+from benchmarks.long.stream import ROCKSDB
+from benchmarks.settings import GAP
 
 
 def _done(frame: Any) -> int:
@@ -32,32 +23,21 @@ def _done(frame: Any) -> int:
 
 def sessions(path: str) -> Job:
     """Exact, one task a partition."""
-    spark, plan = spark_session(), _plan()
-    return lambda: _done(plan.run(spark.read.parquet(path)).table())
+    spark, visits = spark_session(), plan(offset="offset")
+    return lambda: _done(visits.run(spark.read.parquet(path)).table())
 
 
 def sessions_by_key(path: str) -> Job:
     """The same answers of two tasks a partition."""
-    spark, plan = spark_session(), _plan()
+    spark, visits = spark_session(), plan(offset="offset")
     spark.conf.set("spark.sql.shuffle.partitions", 2 * PARTITIONS)
-    return lambda: _done(plan.run(spark.read.parquet(path)).by_key().table())
+    return lambda: _done(visits.run(spark.read.parquet(path)).by_key().table())
 
 
 def session_window(path: str) -> Job:
     """Spark's own."""
     spark = spark_session()
-
-    def call() -> int:
-        return _done(_windowed(spark.read.parquet(path)))
-
-    return call
-
-
-def _windowed(records: Any) -> Any:
-    from pyspark.sql import functions as F
-
-    grouped = records.groupBy("key", F.session_window("ts", f"{GAP_MINUTES} minutes"))
-    return grouped.agg(F.count("*").alias("count"), F.sum("value").alias("total"))
+    return lambda: _done(spark_windows(spark.read.parquet(path)))
 
 
 def sessionized(path: str) -> Job:
@@ -95,12 +75,13 @@ def window_functions(path: str) -> Job:
 
 def stream(path: str, records: int) -> Job:
     """Final sessions as they close."""
-    return _micro_batches(path, records, lambda rows: _plan().emit("on_window_close").stream(rows).changelog())
+    finals = plan(offset="offset").emit("on_window_close")
+    return _micro_batches(path, records, lambda rows: finals.stream(rows).changelog())
 
 
 def stream_of_spark(path: str, records: int) -> Job:
     """Those of Spark's own windows, by a watermark as long as our grace."""
-    return _micro_batches(path, records, lambda rows: _windowed(rows.withWatermark("ts", "5 minutes")))
+    return _micro_batches(path, records, lambda rows: spark_windows(rows.withWatermark("ts", "5 minutes")))
 
 
 def _micro_batches(path: str, records: int, results: Any) -> Job:
@@ -114,19 +95,19 @@ def _micro_batches(path: str, records: int, results: Any) -> Job:
     folder = Path(place.name, "records")
     folder.mkdir()
     files = iter(sorted(Path(path).iterdir()))
-    schema, read, queries = spark.read.parquet(path).schema, 0, [place]
+    schema, query, read = spark.read.parquet(path).schema, None, 0
 
     def call() -> int:
-        nonlocal read
+        nonlocal query, read
         file = next(files)
         os.link(file, folder / file.name)
-        if len(queries) == 1:
+        if query is None:
             rows = spark.readStream.schema(schema).parquet(str(folder))
             writer = results(rows).writeStream.format("noop").option("checkpointLocation", f"{place.name}/checkpoint")
-            queries.append(writer.start())
+            query = writer.start()
         read += records
-        while sum(each["numInputRows"] for each in queries[1].recentProgress) < read:
-            queries[1].processAllAvailable()
+        while sum(each["numInputRows"] for each in query.recentProgress) < read:
+            query.processAllAvailable()
         return 0
 
     return call

@@ -40,11 +40,8 @@ def arrivals() -> Path:
 
 def measure() -> None:
     """Prints the time, and the most that Java, one Python worker and all of them together held."""
-    folder, most, done = (
-        arrivals(),
-        dict.fromkeys(("Java", "a Python worker", "all Python workers"), 0),
-        threading.Event(),
-    )
+    folder, done = arrivals(), threading.Event()
+    most = dict.fromkeys(("Java", "a Python worker", "all Python workers"), 0)
     spark_session("2g")
 
     def watch() -> None:

@@ -40,7 +40,7 @@ function withLeaders(layout) {
     leaders.push({ type: "line", ...ends, line: { color, width } });
     return { ...each, showarrow: false, xshift: ax, yshift: -ay };
   });
-  return { ...layout, annotations, shapes: [...(layout.shapes ?? []), ...leaders] };
+  return leaders.length ? { ...layout, annotations, shapes: [...(layout.shapes ?? []), ...leaders] } : layout;
 }
 
 // A strip is drawn after the picture above it was painted, and not at each move of a slider.
@@ -61,7 +61,7 @@ function makePicture(name, model, send, onDrawn) {
   let drawing = false;
   let isDrawn = false;
   let isFluid = false; // as wide as the room
-  let arrows = null; // what has the labels and their arrows as they came
+  let arrows = null; // labels with their arrows as they came, where their leader lines are shapes now
   let onMark = false; // a click on a mark is one on the plot, too
 
   function listen(Plotly) {
@@ -108,7 +108,7 @@ function makePicture(name, model, send, onDrawn) {
       const figure = JSON.parse(picture.figure);
       const whole = { ...figure.layout, ...JSON.parse(overlay || "{}") };
       const layout = overlay ? whole : withLeaders(whole);
-      arrows = overlay ? null : { annotations: whole.annotations ?? [], shapes: whole.shapes ?? [] };
+      arrows = layout === whole ? null : { annotations: whole.annotations, shapes: whole.shapes ?? [] };
       isFluid = !layout.width;
       if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
       const config = {
