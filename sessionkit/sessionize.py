@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.guesses import RULES_OF_SESSIONS
 from sessionkit.base.text import is_text, one_of
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
-from sessionkit.records.inputs.opened import Opened, open_whole
+from sessionkit.records.inputs.opened import Opened, is_files, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
-from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
+from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit, pairs
 from sessionkit.records.time_text import WITH_AN_OFFSET
-from sessionkit.session_rules.cut import cut_by_rules
+from sessionkit.session_rules.cut import Unmet, cut_by_rules, words_of
 from sessionkit.session_rules.rules import (
     Event,
     Gap,
@@ -27,6 +31,7 @@ from sessionkit.session_rules.rules import (
     refuse_with_grace,
     rules_of,
 )
+from sessionkit.steps.written import Written
 from sessionkit.views.assignment import assigned, beside, with_timestamps
 from sessionkit.views.stable_ids import IDS, Ids, with_ids
 from sessionkit.views.words import unit_remarks
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
         on_bad_time: OnBadTime
         ambiguous: Ambiguous
         nonexistent: Nonexistent
+        types: Mapping[str, str] | None
         format: str | None
         separator: str | None
         header: bool
@@ -85,6 +91,13 @@ def sessionize(
 ) -> pa.Table: ...
 
 
+@overload
+def sessionize(
+    data: str | PathLike[str] | Sequence[str | PathLike[str]], by: Columns | None, at: str, gap: Gap,
+    grace: Duration | None = None, *, out: str | PathLike[str], overwrite: bool = False, **more: Unpack[_More],
+) -> Written: ...  # fmt: skip
+
+
 @called_as('sk.sessionize(df, by="user", at="time", gap="30 minutes")')
 def sessionize(
     data: Any,
@@ -100,6 +113,7 @@ def sessionize(
     on_bad_time: OnBadTime = "refuse",
     ambiguous: Ambiguous = "raise",
     nonexistent: Nonexistent = "raise",
+    types: Mapping[str, str] | None = None,
     format: str | None = None,
     separator: str | None = None,
     header: bool = True,
@@ -112,7 +126,9 @@ def sessionize(
     starts_when: Event | None = None,
     ends_when: Event | None = None,
     new_at: str | None = None,
-) -> pd.DataFrame | pl.DataFrame | pa.Table | DataFrame:
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> pd.DataFrame | pl.DataFrame | pa.Table | DataFrame | Written:
     """The rows of `data` with the session that each belongs to: the same rows, order, index and columns, and six more.
 
     `session_id` (unique; from 0 by the bytes of the key, then by start), `session_start` and `session_end` (of its
@@ -129,7 +145,7 @@ def sessionize(
             the name of a column with the pause that may follow each row, for certain as `("column", "pause")`.
         grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
             in which they stand, and one that comes later than gap and grace allow is late, as in `plan.run`.
-        timezone, unit, on_bad_time, ambiguous, nonexistent, format, separator, header: as in `sk.group_by_key`.
+        timezone, unit, on_bad_time, ambiguous, nonexistent, types, format, separator, header: as in `sk.group_by_key`.
         partition, offset: sessions do not cross partitions, and offsets are the order of arrival in one. A Spark
             DataFrame needs both with a grace; without, they only order rows of equal time, and ids have gaps.
         prefix: stands before the names of the columns, for data that has a column of such a name already.
@@ -143,6 +159,8 @@ def sessionize(
             `("event", "login")`.
         new_at: "midnight", or another time of day such as "06:00", at which a session ends in the zone of `timezone`,
             else that of the column, else UTC.
+        out: a folder for files of any length: the rows are written there as Parquet, in steps of bounded memory, and
+            a `Written` tells of them. `overwrite` replaces what was written there before.
     These rules, which Kafka does not have, cut the sessions of the gap, without a grace, as rows follow by time, and of
     equal time by `offset` or as they stand. They add `session_ended_by`: "gap", "length", "rows", "value:" and the
     column, "start", "end", "midnight" (or the time of day); null for the last session of a key, if no row ended it.
@@ -163,7 +181,7 @@ def sessionize(
     given: dict[str, Any] = locals().copy()
     _check_names(by, at)
     keys, order = (by,) if isinstance(by, str) else tuple(by or ()), None if grace is None else offset
-    options = {name: given[name] for name in _OPTIONS}
+    options = {name: given[name] for name in _OPTIONS} | {"types": pairs(types)}
     source = Source(keys=keys, timestamp=at, offset=order, before_1970=grace is None, **options)
     grace_ms = 0 if grace is None else duration_ms(grace, "grace")
     rules = rules_of(gap, keys, **{name: given[name] for name in RULES_OF_SESSIONS})
@@ -173,6 +191,8 @@ def sessionize(
     if not isinstance(given["prefix"], str) or not is_text(prefix):
         raise InvalidArgument(problem("prefix must be text", shorten(repr(prefix)), 'such as prefix="visit_"'))
     one_of("ids", ids, IDS)
+    if out is not None:
+        return _written(plan, rules, **{name: given[name] for name in _WRITTEN})
     if is_spark_frame(data):
         from sessionkit.spark.sessionized import sessionized
 
@@ -180,6 +200,27 @@ def sessionize(
     opened, added, zone = _cut(plan, data, rules, offset) if grace is None else _in_plan(plan, data)
     added = with_timestamps(with_ids(added, opened.table, source.own_columns(), ids), zone)
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
+
+
+_WRITTEN = ("data", "grace", "offset", "prefix", "ids", "out", "overwrite")
+
+
+def _written(
+    plan: Plan, rules: SessionRules, data: Any, grace: object, out: Any, overwrite: bool, **given: Any
+) -> Written:
+    from sessionkit.steps.sessionized import SessionsJob, write_sessions
+
+    if not is_files(data):
+        want = "sessionize(…) without out=, whose rows can be written as they are wanted"
+        raise InvalidArgument(problem("out= takes the paths of files", type(data).__name__, want))
+    if grace is not None:
+        want = "sessionize without grace=; or plan.write(…, records=…), which has what was decided on each record"
+        raise NotBuilt(problem("rows are written without a grace", f"grace={grace!r}", want))
+    path = Path(os.path.expanduser(out))
+    source, windows = plan.source, plan._complete_windows
+    job = SessionsJob(data=data, source=source, windows=windows, rules=rules, path=path, overwrite=overwrite, **given)
+    written = write_sessions(job)
+    return dataclasses.replace(written, _remarks=[*dict.fromkeys(map(_of_rows, written.remarks()))])
 
 
 def _check_names(by: Any, at: Any) -> None:
@@ -207,10 +248,9 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
     batch = batch_of(opened, source)
     of_days = [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
-    read = [said for said in opened.remarks if said.startswith(WITH_AN_OFFSET)]
-    remarks = [*read, *batch.remarks[len(opened.remarks) :], *of_days]
-    added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, remarks=remarks)
-    for remark in remarks:
+    read, unmet = [said for said in opened.remarks if said.startswith(WITH_AN_OFFSET)], Unmet()
+    added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, unmet=unmet)
+    for remark in [*read, *batch.remarks[len(opened.remarks) :], *of_days, *words_of(unmet)]:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
     return opened, added, batch.timezone
 

@@ -119,7 +119,11 @@ Grace = Annotated[
     str | None, of.length(help="With a grace the order of rows counts, and rows can be late. Default: none.")
 ]
 OutFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A file that ends in .csv or .parquet. Default: print CSV.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file that ends in .csv or .parquet; or a folder, for files of any length. Default: print CSV.",
+    ),
 ]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Stands before the names of the columns that are added.")]
 Until = Annotated[str | None, of.column(help="The column of times at which what began at --at ended.")]
@@ -132,7 +136,7 @@ EndsWhen = Annotated[list[str] | None, typer.Option(metavar=_EVENT, help="Such a
 NewAt = Annotated[
     str | None, typer.Option(metavar="TIME", help="A session ends at this time of day: midnight, or such as 06:00.")
 ]
-Replace = Annotated[bool, typer.Option("--overwrite", help="Replace the file named by --out.")]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace what --out names.")]
 
 
 @of.reads_file(sep=None, sort=None)
@@ -160,17 +164,20 @@ def sessionize(
         --max-length 12h --new-at midnight
     """
     from sessionkit.base.result_folders import write_whole
+    from sessionkit.records.files.pieces import first_piece
     from sessionkit.records.files.tables import check_named, read_file
     from sessionkit.report.written import as_arrow, check_free, write_csv, write_table
     from sessionkit.sessionize import sessionize as sessionized
 
-    if out is not None:
+    folder = out if out is not None and not out.suffix else None
+    if out is not None and folder is None:
         check_free(out, overwrite=overwrite)
     with steps(3) as step:
         step("reading the rows")
         by, at = list(reading.keys), reading.timestamp
         passing = _only_passing(reading, until) if out is None or out.suffix.lower() == ".csv" else []
-        table, remarks = read_file(reading.file, None, [*by, *passing], timezone=reading.timezone, **reading.text)
+        read = read_file if folder is None else first_piece
+        table, remarks = read(reading.file, None, [*by, *passing], timezone=reading.timezone, **reading.text)
         check_named(reading.file, table, [*by, at])
         step("looking for sessions")
         zone, remark = zone_for(table, at, reading.timezone, reading.format)
@@ -180,6 +187,11 @@ def sessionize(
             options |= {"max_rows": max_rows, "new_when": new_when or [], "new_at": new_at}
             options["starts_when"] = _event(starts_when, "--starts-when", table)
             options["ends_when"] = _event(ends_when, "--ends-when", table)
+            if folder is not None:
+                options["types"] = reading.column_types
+                written = sessionized(reading.file, by, at, gap, grace, out=folder, overwrite=overwrite, **options)
+                lines = dict.fromkeys([*remark, *written.remarks()])
+                return say(*lines, f"{plural(written.record_count, 'row')} in {folder}")
             found = as_arrow(sessionized(table, by, at, gap, grace, **options))
         step("writing the rows")
         if out is not None:

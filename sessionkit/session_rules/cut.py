@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,8 @@ from sessionkit.session_rules.rules import Event, SessionRules
 from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
 from sessionkit.views.loops import tell_rows
 
+Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
+_GAP_OF = "gap of"
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
@@ -39,14 +42,14 @@ def cut_by_rules(
     *,
     zone: str,
     offset: str | None = None,
-    remarks: list[str] | None = None,
+    unmet: Unmet | None = None,
 ) -> pa.Table:
     """The columns of `views.assignment.assigned`, and with a rule what ended each session.
 
     Args:
         opened: with the columns of the rules; `offset` is the one by which rows of equal time are ordered.
         zone: in which days begin.
-        remarks: gets a sentence on each rule that no row meets, which may be written otherwise.
+        unmet: gets each part of a rule that no row meets.
     """
     table = plain_table(opened.table.select([*rules.columns(), *([offset] if offset else [])]))
     slot, names = _slots(batch)
@@ -67,8 +70,8 @@ def cut_by_rules(
         ends=read_only(_happens(table, rules.ends_when, "ends_when")),
         day_starts_ms=read_only(_day_starts(rules, time_ms[slot >= 0], zone)),
     )
-    if remarks is not None:
-        remarks += _without_rows(rules, table, rows, batch.keys)
+    if unmet is not None:
+        unmet.update(_without_rows(rules, table, rows, batch.keys))
     return _cut(rows, batch, names, rules)
 
 
@@ -279,10 +282,10 @@ def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:
     return numpy_array(pc.is_in(column, value_set=wanted))
 
 
-def _without_rows(rules: SessionRules, table: pa.Table, rows: Rows, keys: pa.Array) -> list[str]:
-    """A sentence for each event that no row is, and on gaps of keys that none has: they may be written otherwise."""
-    unknown = [key for key, _ in rules.gap_of_key if key is not None and place_among(keys, key) < 0]
-    remarks = [f"gap={{…}} names keys that no row has: {shorten(', '.join(map(repr, unknown)))}."] if unknown else []
+def _without_rows(rules: SessionRules, table: pa.Table, rows: Rows, keys: pa.Array) -> Unmet:
+    """Gaps of keys that no row has, and events that no row is: they may be written otherwise."""
+    named = (key for key, _ in rules.gap_of_key if key is not None)
+    unmet: Unmet = {(_GAP_OF, key): repr(key) for key in named if place_among(keys, key) < 0}
     events = (("starts_when", rules.starts_when, rows.starts), ("ends_when", rules.ends_when, rows.ends))
     for rule, event, happens in events:
         if event is not None and len(happens) and not happens.any():
@@ -290,8 +293,15 @@ def _without_rows(rules: SessionRules, table: pa.Table, rows: Rows, keys: pa.Arr
             have = [each for each in pc.unique(table[name]).slice(0, 5).to_pylist() if each is not None]
             wanted = " or ".join(repr(value) for value in values)
             what = f"{rule} applies to no row: none has {shorten(wanted)} in column {name!r}"
-            remarks.append(f"{what}, whose first values are {shorten(', '.join(map(repr, have)))}.")
-    return remarks
+            unmet[rule, name] = f"{what}, whose first values are {shorten(', '.join(map(repr, have)))}."
+    return unmet
+
+
+def words_of(unmet: Unmet) -> list[str]:
+    """A sentence on all gaps of keys that no row has, and those on events."""
+    unknown = [said for (what, _), said in unmet.items() if what == _GAP_OF]
+    remarks = [f"gap={{…}} names keys that no row has: {shorten(', '.join(unknown))}."] if unknown else []
+    return remarks + [said for (what, _), said in unmet.items() if what != _GAP_OF]
 
 
 def _day_starts(rules: SessionRules, times_ms: Longs, zone: str) -> Longs:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.process import handing_over
 from sessionkit.base.progress import progress
 from sessionkit.engine.chosen_keys import PartitionsSoFar, picked_records
 from sessionkit.records.batch import RecordBatch, batch_of
@@ -17,7 +16,7 @@ from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import is_arrow, is_files
 from sessionkit.records.keys import codes_among
 from sessionkit.records.source import Source
-from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks, check_rising, needs_all
+from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks, check_rising, needs_all, read_ahead
 
 
 def may_be_picked(source: Source, data: Any) -> bool:
@@ -44,11 +43,8 @@ def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int
     head, so_far, read = reading.pieces.head, PartitionsSoFar(reading.windows), dict[int, int]()
     tables, places, remarks = [head.table], [np.empty(0, np.int64)], [*head.remarks]
     lacking, count = np.zeros(256, np.int64), 0  # by what was wrong with them; of all records
-    with progress("picking records", reading.pieces.rows) as reached, handing_over() as read_ahead:
-        steps = reading.batches(0, most)
-        following = read_ahead(lambda: next(steps, None))
-        while (now := following()) is not None:
-            (table, batch), following = now, read_ahead(lambda: next(steps, None))
+    with progress("picking records", reading.pieces.rows) as reached:
+        for table, batch in read_ahead(reading.batches(0, most)):
             check_rising(batch, read)
             rows = so_far.needed_rows(batch, np.isin(batch.key, codes_among(batch.keys, keys)))
             tables.append(table.take(pa.array(rows.at)).cast(head.table.schema))

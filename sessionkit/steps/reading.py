@@ -6,12 +6,14 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.decisions import NULL_VALUE
+from sessionkit.base.process import handing_over
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.batch import RecordBatch, batch_of, without_null_values
 from sessionkit.records.inputs.opened import Opened
@@ -22,6 +24,7 @@ from sessionkit.records.row_names import lacking_remarks, rows_named
 from sessionkit.records.source import Source
 from sessionkit.windows.contract import WindowKind
 
+Item = TypeVar("Item")
 STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the memory larger
 STEP_RECORDS = 2_000_000
 _COUNTED = re.compile(r"\d records?\b")  # a remark on a piece that says how many: they are counted for all
@@ -90,10 +93,19 @@ def needs_all(source: Source) -> dict[str, str]:
     return {got: way for got, (is_asked, way) in asked.items() if is_asked}
 
 
-def check_source(source: Source) -> None:
-    """Refuses what takes all records at once, with the way (`NotBuilt`)."""
+def check_source(source: Source, what: str = "write", other: str = "plan.run") -> None:
+    """Refuses what takes all records at once, with the way (`NotBuilt`), or the `other` call."""
     for got, way in needs_all(source).items():
-        raise NotBuilt(problem("write looks at a part of the records at a time", got, f"{way}; or plan.run"))
+        raise NotBuilt(problem(f"{what} looks at a part of the records at a time", got, f"{way}; or {other}"))
+
+
+def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The items, each made in a second thread while the one before is at work."""
+    with handing_over() as hand:
+        following = hand(partial(next, items, None))
+        while (item := following()) is not None:
+            following = hand(partial(next, items, None))
+            yield item
 
 
 def gathered(pieces: Iterator[Opened], most: int) -> Iterator[Opened]:

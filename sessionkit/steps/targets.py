@@ -45,7 +45,7 @@ class Place:
         if not os.path.lexists(self.path):
             return
         if not overwrite:
-            want = "another name, or overwrite=True to replace what plan.write wrote there"
+            want = "another name, or overwrite=True to replace what sessionkit wrote there"
             raise InvalidArgument(problem("there is something of this name already", shorten(self.path, 500), want))
         self.results.check()
 

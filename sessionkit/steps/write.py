@@ -26,7 +26,7 @@ from sessionkit.records.keys import key_ranks
 from sessionkit.records.lateness.order import MANY, order_causes
 from sessionkit.steps.notes import Note, schema_of, schema_text
 from sessionkit.steps.partition_run import Steps
-from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks
+from sessionkit.steps.reading import STEP_RECORDS, Reading, add_remarks, read_ahead
 from sessionkit.steps.targets import Place, check_apart
 from sessionkit.steps.views import columns_of, trace_of
 from sessionkit.steps.written import Written
@@ -141,11 +141,9 @@ class _Writing:
         most, rows = TRACED_RECORDS if job.keep_trace else STEP_RECORDS, self._reading.pieces.rows
         noted, batch = note.rows, self._reading.none
         note.remarks = note.remarks or [*self._reading.pieces.head.remarks]
-        with progress("writing", rows) as reached, handing_over() as hand, handing_over() as read_ahead:
+        with progress("writing", rows) as reached, handing_over() as hand:
             waiting: Callable[[], object] = _nothing
-            following = read_ahead(partial(next, batches := self._reading.batches(note.rows, most), None))
-            while (now := following()) is not None:
-                (_, batch), following = now, read_ahead(partial(next, batches, None))
+            for _, batch in read_ahead(self._reading.batches(note.rows, most)):
                 outcome, left = steps.take(batch)
                 self._count(outcome)
                 waiting()

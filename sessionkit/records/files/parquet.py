@@ -108,7 +108,10 @@ def check_fits(contents: Sequence[Content], columns: Sequence[str] | None) -> No
     sizes = [attempted(os.path.getsize, each.path, but=(OSError, ValueError)) or 0 for each in contents]
     if contents[0].kind == "Parquet" and sum(sizes) >= _SMALL:
         count = len(parquet_names(contents[0].seekable()) if columns is None else columns)
-        want = "plan.write(data, table=…) or plan.run(data, keys=[…]), which take them in steps; or fewer records"
+        want = (
+            "plan.write(data, table=…), plan.run(data, keys=[…]) or sk.sessionize(data, …, out=…), which take them in "
+            "steps; or fewer records"
+        )
         check_room(sum(map(rows_of, contents)), (_ROW + _CELL * count) * 5 // 4, "records", want)
 
 

@@ -66,7 +66,7 @@ class FilePieces(NamedTuple):
 
 
 def file_pieces(
-    path: Any, columns: Sequence[str], keys: Sequence[str], types: dict[str, str], **form: Any
+    path: Any, columns: Sequence[str] | None, keys: Sequence[str], types: dict[str, str], **form: Any
 ) -> FilePieces:
     """The files, to be read in pieces; arguments and errors are those of `read_file`.
 
@@ -77,7 +77,7 @@ def file_pieces(
     said: Any = {name: form[name] for name in ("separator", "header")}
     contents = [dataclasses.replace(each, **said) for each in found.contents]
     size = max(_LEAST_HEAD, HEAD_BYTES // len(contents))
-    heads = [dataclasses.replace(each, **_head(each, columns, size)) for each in contents]
+    heads = [dataclasses.replace(each, **_head(each, columns or (), size)) for each in contents]
     table, remarks = read_file(found._replace(contents=heads), columns, keys, types, **form)
     schema = pa.schema([(each.name, _plain(each.type)) for each in table.schema])
     kinds: Kinds = {each.name: each.type for each in schema}
@@ -85,7 +85,14 @@ def file_pieces(
     if contents[0].kind == "Parquet":
         rows = sum(map(rows_of, contents))
     marks = [_mark(each) for each in contents]
-    return FilePieces(FromFile(schema.empty_table(), remarks), rows, marks, contents, Wanted(columns, keys, kinds, ()))
+    wanted = Wanted(columns or schema.names, keys, kinds, ())
+    return FilePieces(FromFile(schema.empty_table(), remarks), rows, marks, contents, wanted)
+
+
+def first_piece(path: Any, columns: Sequence[str] | None, keys: Sequence[str], **form: Any) -> FromFile:
+    """Some rows from the beginning; arguments and errors are those of `read_file`."""
+    pieces = file_pieces(path, columns, keys, **form)
+    return pieces.head._replace(table=next(pieces.read(0, _LOOKED_AT), pieces.head.table))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -41,7 +41,7 @@ def open_pieces(data: Any, wanted: list[str], source: Source) -> Pieces:
         As `open_table`; of text files, later: a row that is of another type than the first.
     """
     if is_files(data):
-        return _of_files(data, wanted, source)
+        return of_files(data, wanted, source)
     if is_arrow(data, "pyarrow.dataset", "Dataset"):
         fragments = sorted(data.get_fragments(), key=lambda each: str(getattr(each, "path", "")))
         rows = sum(each.count_rows() for each in fragments)
@@ -62,7 +62,8 @@ def open_pieces(data: Any, wanted: list[str], source: Source) -> Pieces:
     return _of_table(open_table(data, wanted, source))
 
 
-def _of_files(data: Any, wanted: list[str], source: Source) -> Pieces:
+def of_files(data: Any, wanted: list[str] | None, source: Source) -> Pieces:
+    """The wanted columns of files, or all of them, in pieces."""
     from sessionkit.records.files.pieces import file_pieces
 
     form = {**source.text_form, "timezone": source.timezone}

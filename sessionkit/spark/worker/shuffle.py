@@ -19,7 +19,7 @@ from sessionkit.errors import InvalidData, problem
 from sessionkit.records.places import not_after
 from sessionkit.spark.worker.spent import Laps
 
-SLICE_BYTES = 16_384  # times the 50,000 rows that Spark may hand over at once: less than the 2 GiB where bytes end
+SLICE_BYTES = 2_048  # times the 50,000 rows that Spark may hand over at once: what each of Java's tasks has to hold
 MOST_RECORDS = 500_000  # in one row, which its task holds in memory as a whole
 BLOCK = 2**20  # offsets that are sorted at once, so that a partition of any size fits into a task
 SLICES = pa.schema(
