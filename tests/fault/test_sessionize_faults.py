@@ -38,8 +38,10 @@ def sessionized(data: Any, gap: str = "1s", **more: Any) -> Any:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Rows, a former result, and a file of the user's beside it."""
+    for module, name in ((ranges, "PART_ROWS"), (ranges, "STEP_ROWS"), (steps, "STEP_ROWS")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # put back at the end
     folder = tmp_path / "first"
     (folder / "out").mkdir(parents=True)
     pq.write_table(rows(), folder / "in.parquet", row_group_size=30)

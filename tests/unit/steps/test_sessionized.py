@@ -241,7 +241,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, monkeypatch: p
     ({"on_bad_time": "partition_time"}, NotBuilt, r"sessionize\(out=\) looks at a part of the records at a time"),
     ({"by": "nobody"}, MissingColumn, "column 'nobody' is not in in.parquet"),
     ({"gap": "soon"}, InvalidArgument, "gap is no length and no column"),
-    ({"at": "event"}, InvalidData, "column 'event' has texts that are no times; got 3, the first in row"),
+    ({"at": "event"}, InvalidData, "column 'event' has texts that are no times; got 600, the first in row 0"),
     ({"by": "amount"}, UnsupportedData, "amount"),
     ({"out": "out.csv"}, InvalidArgument, "results are written as folders of Parquet; got out=out.csv"),
 ])  # fmt: skip
