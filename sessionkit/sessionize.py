@@ -22,7 +22,7 @@ from sessionkit.records.inputs.opened import Opened, is_files, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit, pairs
 from sessionkit.records.time_text import WITH_AN_OFFSET
-from sessionkit.session_rules.cut import Unmet, cut_by_rules, words_of
+from sessionkit.session_rules.cut import Unmet, cut_by_rules, has_finer_times, words_of
 from sessionkit.session_rules.rules import (
     Event,
     Gap,
@@ -140,9 +140,11 @@ def sessionize(
         data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
         by: the column whose values have sessions of their own, such as a user; or a list of columns; None if all rows
             are of one.
-        at: the column of times; those before 1970 count without a grace.
-        gap: the longest pause within a session, such as "30 minutes"; of each key, `{"phone": "10m", None: "30m"}`; or
-            the name of a column with the pause that may follow each row, for certain as `("column", "pause")`.
+        at: the column of times. Without a grace those before 1970 count, and those finer than a millisecond count as
+            they are: start and end are then as fine.
+        gap: the longest pause within a session, such as "30 minutes" or "500us"; of each key, `{"phone": "10m", None:
+            "30m"}`; or the name of a column with the pause that may follow each row, for certain as `("column",
+            "pause")`.
         grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
             in which they stand, and one that comes later than gap and grace allow is late, as in `plan.run`.
         timezone, unit, on_bad_time, ambiguous, nonexistent, types, format, separator, header: as in `sk.group_by_key`.
@@ -247,9 +249,9 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
     with columns_of_gaps(rules):
         opened = open_whole(data, source, [*rules.columns(), *([offset] if offset else [])])
     batch = batch_of(opened, source)
-    of_days = [] if rules.gap_column else unit_remarks(plan._complete_windows, batch)
     read, unmet = [said for said in opened.remarks if said.startswith(WITH_AN_OFFSET)], Unmet()
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, unmet=unmet)
+    of_days = [] if rules.gap_column or has_finer_times(added) else unit_remarks(plan._complete_windows, batch)
     for remark in [*read, *batch.remarks[len(opened.remarks) :], *of_days, *words_of(unmet)]:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
     return opened, added, batch.timezone

@@ -51,6 +51,23 @@ def rules_drawn(number: int) -> dict[str, Any]:
     return {"gap": gap} | {name: rule for name, rule in rules.items() if rng.random() < 0.4}
 
 
+def with_short_minutes(rows: pd.DataFrame, rules: dict[str, Any], unit: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The same where a minute lasts no longer than this unit, "us" or "ns"; no rule is left that goes by days."""
+    first, short, rows = pd.Timestamp("2009-01-01", tz="UTC"), pd.Timedelta(1, unit), rows.copy()
+    for name in ("at", "to"):
+        minutes = (rows[name] - first) // pd.Timedelta("1m")
+        rows[name] = first + pd.to_timedelta(minutes.to_numpy(), unit=unit).as_unit(unit)
+    rows["pause"] = rows["pause"].map({"5m": f"5{unit}", "20m": f"20 {unit}", "1h": f"60{unit}"})
+
+    def shorter(length: Any) -> Any:
+        if isinstance(length, dict):
+            return {key: shorter(each) for key, each in length.items()}
+        return length if isinstance(length, tuple) else int(length[:-1]) * short
+
+    lengths = {name: shorter(rules[name]) for name in ("gap", "max_length") if name in rules}
+    return rows, {name: rule for name, rule in rules.items() if name != "new_at"} | lengths
+
+
 def in_plain_python(rows: pd.DataFrame, rules: dict[str, Any]) -> pd.DataFrame:
     """The columns that are added to the rows of one frame, and the number of the session of each row."""
     found = pd.DataFrame(index=rows.index, columns=["session", *ADDED], dtype=object)

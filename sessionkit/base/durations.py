@@ -30,6 +30,8 @@ ROUND_MS = (  # lengths that a person would choose
 _SHOWN = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", 1))
 # How people write each unit, in any case. "M" alone is a month to some and a minute to others.
 _NAMES_OF_UNITS = (
+    (Fraction(1, 1_000_000), ("ns", "nsec", "nsecs", "nano", "nanos", "nanosecond", "nanoseconds")),
+    (Fraction(1, 1_000), ("us", "µs", "μs", "usec", "usecs", "micro", "micros", "microsecond", "microseconds")),
     (1, ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds")),
     (SECOND, ("s", "sec", "secs", "second", "seconds")),
     (MINUTE, ("m", "min", "mins", "minute", "minutes")),
@@ -38,7 +40,7 @@ _NAMES_OF_UNITS = (
     (7 * DAY, ("w", "wk", "wks", "week", "weeks")),
 )
 UNITS_MS = {name: ms for ms, names in _NAMES_OF_UNITS for name in names}
-_MILLISECOND = dt.timedelta(milliseconds=1)
+_MICROSECOND = dt.timedelta(microseconds=1)
 _LONGEST_TEXT = 100  # a longer text is no duration, and int() would refuse thousands of digits with an error of its own
 _LONGEST_NUMBER = 20  # characters of the text that the advice may repeat
 _LARGEST_SHOWN = 10**_LONGEST_NUMBER
@@ -69,21 +71,27 @@ def duration_ms(value: Duration, name: str) -> int:
         >>> duration_ms("1h 30m", "gap"), duration_ms("90 minutes", "gap"), duration_ms("PT1H30M", "gap")
         (5400000, 5400000, 5400000)
     """
+    ms = exact_ms(value, name)
+    if ms.denominator != 1:
+        raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(value), "round it"))
+    return int(ms)
+
+
+def exact_ms(value: Duration, name: str) -> Fraction:
+    """The length as `duration_ms` has it, which may be a part of a millisecond, such as "500us" or "20 ns"."""
     given: Any = value
     if isinstance(given, str):
         ms = _parse(given, name)
     elif isinstance(given, np.timedelta64):
         ms = _of_numpy(given, name)
     elif isinstance(given, dt.timedelta):
-        if given % _MILLISECOND:
-            raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(given), "round it"))
-        ms = given // _MILLISECOND
+        ms = Fraction(given // _MICROSECOND, 1_000) + Fraction(getattr(given, "nanoseconds", 0), 1_000_000)
     elif isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
-        ms = _of_number(given, name)
+        ms = Fraction(_of_number(given, name))
     else:
         want = 'give text such as "30s" or "2 hours", or a timedelta'
         raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(given)), want))
-    return _in_bounds(ms, given, name, f'{name}="0s"')
+    return Fraction(_in_bounds(int(ms) if ms.denominator == 1 else ms, given, name, f'{name}="0s"'))
 
 
 def length_ms(value: Duration | None, value_ms: int | None, name: str) -> int:
@@ -123,10 +131,14 @@ def as_duration(ms: int) -> Duration:
     return np.timedelta64(ms, "ms")
 
 
-def _in_bounds(ms: int, value: Any, name: str, smallest: str) -> int:
+def _in_bounds(ms: Any, value: Any, name: str, smallest: str) -> Any:
     if 0 <= ms <= MAX_DURATION_MS:
         return ms
-    got = _shown(ms) + " ms" + ("" if value is None else f" ({shorten(repr(value))})")
+    got = (
+        _shown(ms if isinstance(ms, int) else float(ms))
+        + " ms"
+        + ("" if value is None else f" ({shorten(repr(value))})")
+    )
     if ms < 0:
         raise InvalidArgument(problem(f"{name} must be 0 ms or more", got, f"{smallest} is allowed"))
     raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", got, "shorten it"))
@@ -156,19 +168,16 @@ def _without_unit(number: str, got: str, name: str) -> InvalidArgument:
     return InvalidArgument(problem(f"{name} needs a unit", got, want))
 
 
-def _of_numpy(value: np.timedelta64, name: str) -> int:
+def _of_numpy(value: np.timedelta64, name: str) -> Fraction:
     unit, count = np.datetime_data(value.dtype)
     length_ns = _NUMPY_UNITS_NS.get(unit)
     if np.isnat(value) or length_ns is None:
         want = "give one in weeks, days, hours, minutes, seconds or a part of a second"
         raise InvalidArgument(problem(f"{name} must be a duration", repr(value), want))
-    ms = Fraction(int(value.astype(np.int64)) * count * length_ns, 1_000_000)
-    if ms.denominator != 1:
-        raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(value), "round it"))
-    return int(ms)
+    return Fraction(int(value.astype(np.int64)) * count * length_ns, 1_000_000)
 
 
-def _parse(text: str, name: str) -> int:
+def _parse(text: str, name: str) -> Fraction:
     body = text.strip()
     sign, body = (-1, body[1:].strip()) if body.startswith("-") else (1, body)
     ms = _read(body) if len(body) <= _LONGEST_TEXT else None
@@ -176,9 +185,7 @@ def _parse(text: str, name: str) -> int:
         if len(body) <= _LONGEST_NUMBER and re.fullmatch(_NUMBER, body):
             raise _without_unit(body, repr(text), name)
         raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(text)), _meant(body)))
-    if ms.denominator != 1:
-        raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(text), "round it"))
-    return sign * int(ms)
+    return sign * ms
 
 
 def _read(body: str) -> Fraction | None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from math import floor
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, read_only, texts
-from sessionkit.base.durations import DAY, MAX_DURATION_MS, check_reach, duration_ms
+from sessionkit.base.durations import DAY, INT64_MAX, MAX_DURATION_MS, check_reach, exact_ms
 from sessionkit.base.moments import clock_changes
 from sessionkit.base.process import in_threads, shares
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.finer_times import beyond_milliseconds
 from sessionkit.records.inputs.opened import Opened
 from sessionkit.records.inputs.plain_columns import plain_table
 from sessionkit.records.keys import place_among
@@ -25,12 +28,15 @@ from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_milliseconds
 from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
-from sessionkit.session_rules.rules import Event, SessionRules
+from sessionkit.session_rules.rules import NO_LIMIT, Event, SessionRules
 from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
 from sessionkit.views.loops import tell_rows
 
 Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
 _GAP_OF = "gap of"
+_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_UNITS = {number: unit for unit, number in _PER_MS.items()}
+_LAST_NS_MS = INT64_MAX // 1_000_000 - 30 * DAY  # of the times that can be told in nanoseconds
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
@@ -46,66 +52,84 @@ def cut_by_rules(
 ) -> pa.Table:
     """The columns of `views.assignment.assigned`, and with a rule what ended each session.
 
+    Where times are finer than a millisecond, start and end are timestamps as fine as they, without `_ms` in the names.
+
     Args:
         opened: with the columns of the rules; `offset` is the one by which rows of equal time are ordered.
         zone: in which days begin.
         unmet: gets each part of a rule that no row meets.
     """
-    table = plain_table(opened.table.select([*rules.columns(), *([offset] if offset else [])]))
+    table = plain_table(opened.table.select(list(dict.fromkeys([source.timestamp, *rules.columns(), *_named(offset)]))))
     slot, names = _slots(batch)
-    time_ms = batch.timestamp_ms
-    until_ms = _untils(table, rules, source, time_ms, slot)
-    gap_ms = _gaps(table, batch, rules, slot)
-    if len(time_ms):
-        latest = int((until_ms if len(until_ms) else time_ms).max())
-        check_reach(latest, int(gap_ms.max(initial=0)), "gap")
+    times = _times(table, batch, rules, source, slot)
+    latest = int((times.until if len(times.until) else times.time).max(initial=0))
+    gap = _gaps(table, batch, rules, slot, times.per_ms)
+    if times.per_ms == 1:
+        check_reach(latest, int(gap.max(initial=0)), "gap")
+    day_starts = _day_starts(rules, batch.timestamp_ms[slot >= 0], zone) * times.per_ms
     rows = Rows(
-        order=read_only(_order(table, slot, len(names), time_ms, offset)),
+        order=read_only(_order(table, slot, len(names), times.time, offset)),
         slot=read_only(slot),
-        time_ms=read_only(time_ms),
-        until_ms=read_only(until_ms),
-        gap_ms=read_only(gap_ms),
+        time=read_only(times.time),
+        until=read_only(times.until),
+        gap=read_only(np.minimum(gap, INT64_MAX - latest)),
         values=read_only(_values(opened, table, rules.new_when, len(batch))),
         starts=read_only(_happens(table, rules.starts_when, "starts_when")),
         ends=read_only(_happens(table, rules.ends_when, "ends_when")),
-        day_starts_ms=read_only(_day_starts(rules, time_ms[slot >= 0], zone)),
+        day_starts=read_only(day_starts),
     )
     if unmet is not None:
         unmet.update(_without_rows(rules, table, rows, batch.keys))
-    return _cut(rows, batch, names, rules)
+    return _cut(rows, batch, names, rules, times.per_ms)
 
 
-def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> pa.Table:
-    count, slots = len(rows.time_ms), len(names)
+def has_finer_times(added: pa.Table) -> bool:
+    """Whether these columns have timestamps instead of milliseconds, as some times are finer."""
+    return "session_start_ms" not in added.column_names
+
+
+def _named(name: str | None) -> list[str]:
+    return [] if name is None else [name]
+
+
+def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int) -> pa.Table:
+    count, slots = len(rows.time), len(names)
     state = Slots(
         session=np.full(slots, -1, np.int32),
-        reach_ms=np.empty(slots, np.int64),
-        next_day_ms=np.empty(slots, np.int64),
+        reach=np.empty(slots, np.int64),
+        next_day=np.empty(slots, np.int64),
         has_ended=np.zeros(slots, np.bool_),
         known=np.empty((len(rules.new_when), slots), np.int32),
     )
     sessions = Sessions(
         slot=np.empty(count, np.int64),
-        start_ms=np.empty(count, np.int64),
-        end_ms=np.empty(count, np.int64),
+        start=np.empty(count, np.int64),
+        end=np.empty(count, np.int64),
         rows=np.empty(count, np.int64),
         ended_by=np.empty(count, np.int8),
     )
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
-    sessions = _sessions(rows, state, sessions, rules, found, position)
+    max_length = int(min(rules.max_length_ms * per_ms, NO_LIMIT))
+    sessions = _sessions(rows, state, sessions, (max_length, rules.max_rows), found, position)
     size = len(sessions.slot)
     place, keys = names[sessions.slot], max(1, len(batch.keys))
     number = np.empty(size, np.int64)
-    rank, start_ms = batch.key_ranks[place % keys], sessions.start_ms
+    rank, start = batch.key_ranks[place % keys], sessions.start
     partition = place // keys if len(batch.partitions) > 1 else None
-    number[order_of_windows(rank, keys, start_ms, partition)] = np.arange(size)
+    number[order_of_windows(rank, keys, start, partition)] = np.arange(size)
     told = [np.empty(count, np.int64) for _ in range(4)]
-    of_each = np.column_stack([number, start_ms, sessions.end_ms, sessions.rows])
+    of_each = np.column_stack([number, start, sessions.end, sessions.rows])
     in_threads(lambda rows: tell_rows(found[rows], of_each, *(column[rows] for column in told)), shares(count))
     none = found < 0
     mask = none if none.any() else None
     added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*told, position], strict=True)}
     added["late"] = arrow_array(np.zeros(count, np.bool_))
+    if per_ms > 1:
+        kind = pa.timestamp(_UNITS[per_ms], batch.timezone)
+        added = {
+            name.removesuffix("_ms"): column.cast(kind) if name.endswith("_ms") else column
+            for name, column in added.items()
+        }
     if rules.cuts:
         ended = sessions.ended_by[found] if size else found
         ended = arrow_array(ended.astype(np.int8, copy=False), none | (ended < 0))
@@ -113,7 +137,9 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules) -> p
     return pa.table(added)
 
 
-def _sessions(rows: Rows, state: Slots, room: Sessions, rules: SessionRules, found: Codes, position: Longs) -> Sessions:
+def _sessions(
+    rows: Rows, state: Slots, room: Sessions, longest: tuple[int, int], found: Codes, position: Longs
+) -> Sessions:
     """What `cut_sessions` finds. Rows in an order, which is by slot, are cut in threads, each at slots of its own."""
     count = len(rows.order)
     edges = {0, count}
@@ -124,7 +150,7 @@ def _sessions(rows: Rows, state: Slots, room: Sessions, rules: SessionRules, fou
 
     def cut(span: tuple[int, int]) -> int:
         part = rows._replace(order=rows.order[slice(*span)])
-        return cut_sessions(part, state, room, span[0], rules.max_length_ms, rules.max_rows, found, position)
+        return cut_sessions(part, state, room, span[0], *longest, found, position)
 
     sizes = in_threads(cut, spans)
     if len(sizes) == 1:
@@ -154,7 +180,7 @@ def _slots(batch: RecordBatch) -> tuple[Longs, Longs]:
     return (slot - 1, names[1:]) if names[0] < 0 else (slot, names)
 
 
-def _order(table: pa.Table, slot: Longs, slots: int, time_ms: Longs, offset: str | None) -> Longs:
+def _order(table: pa.Table, slot: Longs, slots: int, time: Longs, offset: str | None) -> Longs:
     """The rows by slot, then by time, then by offset, else as they stand; none where they stand so in each slot."""
     rows = np.flatnonzero(slot >= 0)
     if offset is not None:
@@ -163,65 +189,95 @@ def _order(table: pa.Table, slot: Longs, slots: int, time_ms: Longs, offset: str
             raise InvalidData(problem(f"column {offset!r} lacks offsets", got, "a number in each row"))
         by_offset = numpy_array(pc.sort_indices(table, sort_keys=[(offset, "ascending")])).astype(np.int64)
         rows = by_offset[slot[by_offset] >= 0]
-    elif are_in_order(slot, time_ms, np.full(slots, np.iinfo(np.int64).min)):
+    elif are_in_order(slot, time, np.full(slots, np.iinfo(np.int64).min)):
         return _NO_LONGS
-    return rows[order_by_place(slot[rows], slots, time_ms[rows])]
+    return rows[order_by_place(slot[rows], slots, time[rows])]
 
 
-def _untils(table: pa.Table, rules: SessionRules, source: Source, time_ms: Longs, slot: Longs) -> Longs:
-    if rules.until is None:
-        return _NO_LONGS
-    column = table[rules.until]
-    given = np.flatnonzero(~is_null(column))
-    clock = dataclasses.replace(source, timestamp=rules.until)
-    until_ms = time_ms.copy()
-    with rows_moved(given):
-        until_ms[given] = to_milliseconds(column.take(arrow_array(given)), clock)[0]
-    before = np.flatnonzero((until_ms < time_ms) & (slot >= 0))
+class _Times(NamedTuple):
+    """Times as whole numbers, of which `per_ms` make a millisecond: more than one where any time is finer."""
+
+    time: Longs
+    until: Longs
+    per_ms: int
+
+
+def _times(table: pa.Table, batch: RecordBatch, rules: SessionRules, source: Source, slot: Longs) -> _Times:
+    time_ms, column = batch.timestamp_ms, table[source.timestamp]
+    times = {"time": (time_ms, beyond_milliseconds(column, source))}
+    if rules.until is not None:
+        times["until"] = _untils(table[rules.until], rules.until, source, *times["time"])
+    rests = [rest for _, rest in times.values() if rest is not None]
+    is_far = len(time_ms) > 0 and max(map(abs, (int(time_ms.min()), int(time_ms.max())))) > _LAST_NS_MS
+    per_ms = (1_000 if is_far or not any((rest % 1_000).any() for rest in rests) else 1_000_000) if rests else 1
+    exact = {name: each if rest is None and per_ms == 1 else each * per_ms for name, (each, rest) in times.items()}
+    for name, (_, rest) in times.items():
+        if rest is not None:
+            exact[name] += rest // (1_000_000 // per_ms)
+    found = _Times(exact["time"], exact.get("until", _NO_LONGS), per_ms)
+    before = np.flatnonzero((found.until < found.time) & (slot >= 0)) if rules.until is not None else _NO_LONGS
     if len(before):
         got = f"{len(before):,}, the first in {row_name(int(before[0]))}"
         want = "an end that is not before the beginning, or a missing one for an event of one moment"
         raise InvalidData(problem(f"column {rules.until!r} has ends before column {source.timestamp!r}", got, want))
-    return until_ms
+    return found
 
 
-def _gaps(table: pa.Table, batch: RecordBatch, rules: SessionRules, slot: Longs) -> Longs:
+def _untils(
+    column: pa.ChunkedArray, name: str, source: Source, time_ms: Longs, rest: Longs | None
+) -> tuple[Longs, Longs | None]:
+    """The ends in milliseconds, and what they have beyond these; a row without one ends at its time."""
+    given = np.flatnonzero(~is_null(column))
+    clock, told = dataclasses.replace(source, timestamp=name), column.take(arrow_array(given))
+    until_ms = time_ms.copy()
+    with rows_moved(given):
+        until_ms[given] = to_milliseconds(told, clock)[0]
+    own = beyond_milliseconds(told, clock)
+    if own is None and rest is None:
+        return until_ms, None
+    until_rest = np.zeros(len(column), np.int64) if rest is None else rest.copy()
+    until_rest[given] = 0 if own is None else own
+    return until_ms, until_rest
+
+
+def _gaps(table: pa.Table, batch: RecordBatch, rules: SessionRules, slot: Longs, per_ms: int) -> Longs:
+    """One gap, or one for each row. What is finer than the times is left out: no pause tells it."""
     if rules.gap_column is not None:
-        return _lengths(table[rules.gap_column], rules.gap_column, slot)
+        return _lengths(table[rules.gap_column], rules.gap_column, slot, per_ms)
     if not rules.gap_of_key:
-        return np.array([rules.gap_ms])
+        return np.array([_whole(rules.gap_ms, per_ms)])
     of_key, named = dict(rules.gap_of_key), np.full(max(1, len(batch.keys)), -1, np.int64)
-    named[:] = of_key.pop(None, -1)
+    named[:] = _whole(of_key.pop(None, Fraction(-1)), per_ms)
     for key, gap_ms in of_key.items():
         code = place_among(batch.keys, key)
         if code >= 0:
-            named[code] = gap_ms
-    gap_ms = named[batch.key]
-    without = np.flatnonzero((gap_ms < 0) & (slot >= 0))
+            named[code] = _whole(gap_ms, per_ms)
+    gap = named[batch.key]
+    without = np.flatnonzero((gap < 0) & (slot >= 0))
     if len(without):
         row = int(without[0])
         want = "a gap for each key, or None: a length for all others"
         got = f"{shorten(repr(batch.key_at(row)))} in {row_name(row)}"
         raise InvalidData(problem("gap={…} lacks a key of the data", got, want))
-    return gap_ms if len(gap_ms) > 1 else np.maximum(gap_ms, 0)
+    return gap if len(gap) > 1 else np.maximum(gap, 0)
 
 
-def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
-    """The lengths in a column of durations or texts, in milliseconds."""
+def _whole(length_ms: Fraction, per_ms: int) -> int:
+    return min(floor(length_ms * per_ms), MAX_DURATION_MS)
+
+
+def _lengths(column: pa.ChunkedArray, name: str, slot: Longs, per_ms: int) -> Longs:
+    """The lengths in a column of durations or texts."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_duration(kind):
-        gaps = numpy_array(column.cast(pa.duration("ms"), safe=False).cast(pa.int64()), absent=-1)
-        exact = column.cast(pa.duration("ns"), safe=False).cast(pa.int64())
-        fine = np.flatnonzero(numpy_array(exact) % 1_000_000) if column.type.unit in ("us", "ns") else _NO_LONGS
-        if len(fine):
-            want = f"whole milliseconds: df[{name!r}].dt.round('ms')"
-            raise InvalidData(
-                problem(f"column {name!r} has gaps finer than a millisecond", row_name(int(fine[0])), want)
-            )
+        finer = Fraction(per_ms, _PER_MS[column.type.unit]) if column.type.unit != "s" else Fraction(1_000 * per_ms)
+        most = MAX_DURATION_MS * finer.denominator // finer.numerator
+        raw = np.minimum(numpy_array(column.cast(pa.int64()), absent=-1), min(most, INT64_MAX))
+        gaps = raw * finer.numerator // finer.denominator
     elif is_text_type(kind) or pa.types.is_null(kind):
         codes, lengths = coded(column, name)
         words = lengths.to_pylist()
-        each = [-1 if text is None else duration_ms(text, f"gap in column {name!r}") for text in words]
+        each = [-1 if text is None else _whole(exact_ms(text, f"gap in column {name!r}"), per_ms) for text in words]
         gaps = np.array([*each, -1], np.int64)[codes]
     else:
         want = (
@@ -234,7 +290,7 @@ def _lengths(column: pa.ChunkedArray, name: str, slot: Longs) -> Longs:
         raise InvalidData(
             problem(f"column {name!r} has gaps that are missing or negative", got, "a length in each row")
         )
-    return np.clip(gaps, 0, MAX_DURATION_MS)
+    return np.maximum(gaps, 0)
 
 
 def _values(opened: Opened, table: pa.Table, names: tuple[str, ...], count: int) -> Codes:

@@ -14,25 +14,28 @@ GOES_ON, GAP, LENGTH, ROWS, START, END, DAY, VALUE = -1, 0, 1, 2, 3, 4, 5, 6  # 
 
 
 class Rows(NamedTuple):
-    """What the loop reads of each row. An array of a rule that is not given is empty."""
+    """What the loop reads of each row. An array of a rule that is not given is empty.
+
+    Times and lengths are of one unit: milliseconds, or a part of them where times are finer.
+    """
 
     order: Longs  # the rows as they are read; empty: as they stand
     slot: Longs  # whose sessions a row is among: of a key in a partition; -1 for none
-    time_ms: Longs
-    until_ms: Longs
-    gap_ms: Longs  # one, or one a row
+    time: Longs
+    until: Longs
+    gap: Longs  # one, or one a row
     values: Codes  # (columns, rows) of new_when, -1 for a missing one
     starts: Flags
     ends: Flags
-    day_starts_ms: Longs  # not of each row: when days begin
+    day_starts: Longs  # not of each row: when days begin
 
 
 class Slots(NamedTuple):
     """What is known of each slot so far: its last session, and what that waits for."""
 
     session: Codes
-    reach_ms: Longs
-    next_day_ms: Longs
+    reach: Longs
+    next_day: Longs
     has_ended: Flags
     known: Codes  # (columns, slots): the last known value of each column
 
@@ -41,30 +44,30 @@ class Sessions(NamedTuple):
     """What the loop finds; numbered as they are opened."""
 
     slot: Longs
-    start_ms: Longs
-    end_ms: Longs
+    start: Longs
+    end: Longs
     rows: Longs
     ended_by: npt.NDArray[np.int8]
 
 
 @compiled_loop
-def are_in_order(slot, time_ms, newest_ms):  # type: ignore[no-untyped-def]
-    """Whether the times of each slot rise or stay. `newest_ms` is scratch, a small number for each slot."""
+def are_in_order(slot, time, newest):  # type: ignore[no-untyped-def]
+    """Whether the times of each slot rise or stay. `newest` is scratch, a small number for each slot."""
     for i in range(slot.shape[0]):
         s = slot[i]
         if s >= 0:
-            if time_ms[i] < newest_ms[s]:
+            if time[i] < newest[s]:
                 return False
-            newest_ms[s] = time_ms[i]
+            newest[s] = time[i]
     return True
 
 
 @inlined
-def _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows):  # type: ignore[no-untyped-def]
-    time_ms = rows.time_ms[i]
-    if time_ms > slots.reach_ms[s]:
+def _cause(rows, slots, sessions, i, s, w, max_length, max_rows):  # type: ignore[no-untyped-def]
+    time = rows.time[i]
+    if time > slots.reach[s]:
         return GAP
-    if time_ms - sessions.start_ms[w] > max_length_ms:
+    if time - sessions.start[w] > max_length:
         return LENGTH
     if sessions.rows[w] >= max_rows:
         return ROWS
@@ -75,31 +78,31 @@ def _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows):  # type: ig
         return START
     if slots.has_ended[s]:
         return END
-    if rows.day_starts_ms.shape[0] and time_ms >= slots.next_day_ms[s]:
+    if rows.day_starts.shape[0] and time >= slots.next_day[s]:
         return DAY
     return GOES_ON
 
 
 @compiled_loop
-def cut_sessions(rows, slots, sessions, first, max_length_ms, max_rows, found, position):  # type: ignore[no-untyped-def]
+def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, position):  # type: ignore[no-untyped-def]
     """Fills `sessions` from the `first` on, and for each row its session (-1: none) and its place there; says how many.
 
     `slots.session` and `found` hold -1, `position` 0, `slots.has_ended` False.
     """
     n = first
     is_sorted = rows.order.shape[0] == 0
-    for step in range(rows.time_ms.shape[0] if is_sorted else rows.order.shape[0]):
+    for step in range(rows.time.shape[0] if is_sorted else rows.order.shape[0]):
         i = step if is_sorted else rows.order[step]
         s = rows.slot[i]
         if s < 0:
             continue
-        time_ms = rows.time_ms[i]
-        until_ms = rows.until_ms[i] if rows.until_ms.shape[0] else time_ms
-        reach_ms = until_ms + rows.gap_ms[i if rows.gap_ms.shape[0] > 1 else 0]
+        time = rows.time[i]
+        until = rows.until[i] if rows.until.shape[0] else time
+        reach = until + rows.gap[i if rows.gap.shape[0] > 1 else 0]
         w = np.int64(slots.session[s])
         cause = GAP
         if w >= 0:
-            cause = _cause(rows, slots, sessions, i, s, w, max_length_ms, max_rows)
+            cause = _cause(rows, slots, sessions, i, s, w, max_length, max_rows)
         if cause != GOES_ON:
             if w >= 0 and not slots.has_ended[s]:  # an event that ends a session has ended it before a pause does
                 sessions.ended_by[w] = cause
@@ -107,17 +110,17 @@ def cut_sessions(rows, slots, sessions, first, max_length_ms, max_rows, found, p
             n += 1
             slots.session[s] = w
             sessions.slot[w] = s
-            sessions.start_ms[w] = time_ms
-            sessions.end_ms[w] = until_ms
+            sessions.start[w] = time
+            sessions.end[w] = until
             sessions.rows[w] = 0
             sessions.ended_by[w] = -1
             for v in range(rows.values.shape[0]):
                 slots.known[v, s] = -1
-            if rows.day_starts_ms.shape[0]:
-                slots.next_day_ms[s] = rows.day_starts_ms[np.searchsorted(rows.day_starts_ms, time_ms, side="right")]
-        if cause == GAP or reach_ms > slots.reach_ms[s]:  # a part of a session reaches as far as the session does
-            slots.reach_ms[s] = reach_ms
-        sessions.end_ms[w] = max(sessions.end_ms[w], until_ms)
+            if rows.day_starts.shape[0]:
+                slots.next_day[s] = rows.day_starts[np.searchsorted(rows.day_starts, time, side="right")]
+        if cause == GAP or reach > slots.reach[s]:  # a part of a session reaches as far as the session does
+            slots.reach[s] = reach
+        sessions.end[w] = max(sessions.end[w], until)
         sessions.rows[w] += 1
         for v in range(rows.values.shape[0]):
             if rows.values[v, i] >= 0:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
-from sessionkit.base.durations import DAY, HOUR, INT64_MAX, MINUTE, Duration, duration_ms
+from sessionkit.base.durations import DAY, HOUR, INT64_MAX, MINUTE, Duration, exact_ms
 from sessionkit.errors import InvalidArgument, MissingColumn, NotBuilt, attempted, problem, shorten
 
 Gap = Duration | tuple[str, str] | Mapping[Any, Duration]
@@ -25,11 +27,11 @@ class SessionRules:
     `gap_of_key` are the gaps of keys, of which None is that of all others; `new_at_ms` is a time of day.
     """
 
-    gap_ms: int = 0
+    gap_ms: Fraction = Fraction()
     gap_column: str | None = None
-    gap_of_key: tuple[tuple[Any, int], ...] = ()
+    gap_of_key: tuple[tuple[Any, Fraction], ...] = ()
     until: str | None = None
-    max_length_ms: int = NO_LIMIT
+    max_length_ms: Fraction | int = NO_LIMIT
     max_rows: int = NO_LIMIT
     new_when: tuple[str, ...] = ()
     starts_when: Event | None = None
@@ -54,8 +56,8 @@ class SessionRules:
 
     @property
     def longest_gap_ms(self) -> int:
-        """The longest gap that is known before the data is."""
-        return max([self.gap_ms, *(gap_ms for _, gap_ms in self.gap_of_key)])
+        """The longest gap that is known before the data is, in whole milliseconds."""
+        return ceil(max([self.gap_ms, *(gap_ms for _, gap_ms in self.gap_of_key)]))
 
     def columns(self) -> list[str]:
         """The columns that the rules read."""
@@ -101,7 +103,7 @@ def rules_of(
     return SessionRules(
         **_gap(gap, keys),
         until=until,
-        max_length_ms=NO_LIMIT if max_length is None else duration_ms(max_length, "max_length"),
+        max_length_ms=NO_LIMIT if max_length is None else exact_ms(max_length, "max_length"),
         max_rows=NO_LIMIT if max_rows is None else max_rows,
         new_when=tuple(names),
         starts_when=_event(starts_when, "starts_when"),
@@ -128,6 +130,9 @@ def refuse_with_grace(rules: SessionRules) -> None:
     if not rules.is_the_gap:
         want = "leave out grace=; or drop late rows by a plan first: rows = run.assign(data) has a column of them"
         raise NotBuilt(problem("with a grace, sessions are those of Kafka", "a rule beside one gap", want))
+    if rules.gap_ms.denominator != 1:
+        what = "with a grace, gap must be a whole number of milliseconds, as Kafka's are"
+        raise InvalidArgument(problem(what, f"{float(rules.gap_ms)} ms", "round it, or leave out grace="))
 
 
 def _gap(gap: Any, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -137,15 +142,15 @@ def _gap(gap: Any, keys: tuple[str, ...]) -> dict[str, Any]:
             raise InvalidArgument(problem("gap={…} takes the values of one column of by=", list(keys), want))
         if not gap:
             raise InvalidArgument(problem("gap={…} must name a key", "none", 'gap={"phone": "10m", None: "30m"}'))
-        return {"gap_of_key": tuple((key, duration_ms(each, f"gap of {key!r}")) for key, each in gap.items())}
+        return {"gap_of_key": tuple((key, exact_ms(each, f"gap of {key!r}")) for key, each in gap.items())}
     if isinstance(gap, tuple | list):
         if len(gap) != 2 or gap[0] != "column" or not isinstance(gap[1], str):
             raise InvalidArgument(problem("gap must be a length or a column", shorten(repr(gap)), _A_COLUMN))
         return {"gap_column": gap[1]}
-    length = attempted(duration_ms, gap, "gap", but=InvalidArgument)
+    length = attempted(exact_ms, gap, "gap", but=InvalidArgument)
     if length is None and isinstance(gap, str) and not gap[:1].isdigit() and not gap.startswith(("-", "P")):
         return {"gap_column": gap}
-    return {"gap_ms": duration_ms(gap, "gap") if length is None else length}
+    return {"gap_ms": exact_ms(gap, "gap") if length is None else length}
 
 
 def _event(given: Any, name: str) -> Event | None:

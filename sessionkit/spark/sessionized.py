@@ -63,8 +63,11 @@ def sessionized(
         check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
     windows = plan._complete_windows
-    inners = [*assigned_names(windows), *(["session_ended_by"] if rules.cuts else [])]
-    names = {inner: prefix + inner.removesuffix("_ms") for inner in inners}
+    inners = [
+        *(name.replace("_ms", "_us") for name in assigned_names(windows)),
+        *(["session_ended_by"] if rules.cuts else []),
+    ]
+    names = {inner: prefix + inner.removesuffix("_us") for inner in inners}
     if clash := [name for name in names.values() if name in df.columns]:
         raise taken(clash[0], "prefix=")
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
@@ -82,8 +85,8 @@ def sessionized(
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]
     for inner, name in names.items():
-        is_time = inner.endswith("_ms")
-        shown.append(shown_timestamp(inner, name, zone) if is_time else column(inner).alias(name))
+        is_time = inner.endswith("_us")
+        shown.append(shown_timestamp(inner, name, zone, per_ms=1_000) if is_time else column(inner).alias(name))
     return found.select(*shown)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -212,13 +212,18 @@ class SparkForm(NamedTuple):
         return [parts.getItem(place).cast(kind).alias(shown_key(name)) for place, (name, kind) in enumerate(self.keys)]
 
 
-def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
-    """A column of milliseconds as timestamps, under the name that is shown: the instant, in the session's zone."""
-    ms = column(name)
+def shown_timestamp(name: str, shown: str, timezone: str, *, per_ms: Literal[1, 1_000] = 1) -> Column:
+    """A column of milliseconds as timestamps, under the name that is shown: the instant, in the session's zone.
+
+    Or of microseconds, of which there are 1,000 `per_ms`.
+    """
+    number = column(name)
+    ms = number if per_ms == 1 else F.floor(number / per_ms)
     what = f"{shown} has a time after the year 9999"
     refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), UNLESS_SO_LATE)
     is_known = ms >= 0 if shown == "stream_time" else F.lit(True)  # -1 before any was known
-    return F.when(ms > last_shown_ms(timezone), refused).when(is_known, F.timestamp_millis(ms)).alias(shown)
+    moment = F.timestamp_millis(number) if per_ms == 1 else F.timestamp_micros(number)
+    return F.when(ms > last_shown_ms(timezone), refused).when(is_known, moment).alias(shown)
 
 
 def raised(kind: str, what: str, got: Column, want: str) -> Column:

@@ -23,12 +23,14 @@ from pyarrow import ipc
 from sessionkit.base.arrays import Longs, arrow_array, numpy_array
 from sessionkit.base.process import check_room, hand_each, handing_over
 from sessionkit.base.progress import Reached, progress
-from sessionkit.errors import InvalidData, problem
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidData, errors_as, problem
 from sessionkit.records.batch import RecordBatch, batch_of
 from sessionkit.records.inputs.pieces import Pieces, of_files
 from sessionkit.records.row_names import lacking_remarks, rows_named
 from sessionkit.records.source import Source
-from sessionkit.session_rules.cut import Unmet, cut_by_rules, words_of
+from sessionkit.records.time_text import is_text_type
+from sessionkit.session_rules.cut import Unmet, cut_by_rules, has_finer_times, words_of
 from sessionkit.session_rules.rules import SessionRules, columns_of_gaps
 from sessionkit.steps.ranges import ROW, ROW_BYTES, STEP_ROWS, Ranges
 from sessionkit.steps.reading import add_remarks, check_source, gathered, read_ahead
@@ -68,7 +70,7 @@ class SessionsJob:
             batch = batch_of(opened, self.source)
             zone, offset = batch.timezone, self.offset
             added = cut_by_rules(opened, batch, self.rules, self.source, zone=zone, offset=offset, unmet=unmet)
-        days = [] if self.rules.gap_column else unit_remarks(self.windows, batch)
+        days = [] if self.rules.gap_column or has_finer_times(added) else unit_remarks(self.windows, batch)
         unmet.update({("days", said): said for said in days})
         return batch, added
 
@@ -78,7 +80,23 @@ class SessionsJob:
         if self.ids == "number":
             shown = shown.set_column(0, shown.column_names[0], pc.add(shown[0], before))
         shown = with_timestamps(shown, zone)
+        want = "timestamps instead of texts, or sessionize without out="
+        with errors_as(
+            InvalidData, f"column {self.source.timestamp!r} has texts finer than a microsecond", want, pa.ArrowInvalid
+        ):
+            for name in ("session_start", "session_end"):  # the same in all parts, of which some have no finer times
+                place = shown.column_names.index(name)
+                shown = shown.set_column(place, name, shown[place].cast(pa.timestamp(self._unit, zone)))
         return shown.rename_columns([self.prefix + name for name in shown.column_names])
+
+    @cached_property
+    def _unit(self) -> str:
+        """As fine as the times can be: by the types of their columns."""
+        names = [name for name in (self.source.timestamp, self.rules.until) if name is not None]
+        kinds = [self.pieces.head.table.schema.field(name).type for name in names]
+        units = {each.unit for each in kinds if pa.types.is_timestamp(each)}
+        units |= {"us" if is_text_type(each) else self.source.unit for each in kinds if not pa.types.is_timestamp(each)}
+        return next((unit for unit in ("ns", "us") if unit in units), "ms")
 
 
 def write_sessions(job: SessionsJob) -> Written:
@@ -197,7 +215,7 @@ class _Writing:
             first += count
             reached(2 * self._rows + first, "writing the rows")
         if first != self._rows:
-            got = f"{self._rows:,} rows at first, and {first:,} later"
+            got = f"{plural(self._rows, 'row')} at first, and {first:,} later"
             raise InvalidData(problem("the files changed while they were read", got, "files that stay as they are"))
 
     def _beside(self, parts: list[_Part], first: int, count: int) -> dict[str, pa.ChunkedArray]:

@@ -17,6 +17,7 @@ from sessionkit.base.text import one_of
 from sessionkit.records.inputs.plain_columns import plain_column
 
 Ids = Literal["number", "key", "hash"]
+_COARSER = {"us": "ms", "ns": "us"}
 IDS: tuple[Ids, ...] = ("number", "key", "hash")
 
 
@@ -24,8 +25,9 @@ def with_ids(added: pa.Table, rows: pa.Table, names: Sequence[str], ids: Ids) ->
     """The columns of `assigned`, which count sessions from 0, with ids of the key and the start instead.
 
     An id is JSON of the values in the columns `names` (of the key, and the partition where the plan has one) and of the
-    start in UTC: `["ada","2026-03-01T23:50:00.000Z"]`. The second of several that begin at once, as rules may cut them,
-    ends in `#2`. The hash is the first eight bytes of its SHA-256, as a signed integer whose greatest byte comes first.
+    start in UTC, to the millisecond or as fine as it is: `["ada","2026-03-01T23:50:00.000Z"]`. The second of several
+    that begin at once, as rules may cut them, ends in `#2`. The hash is the first eight bytes of its SHA-256, as a
+    signed integer whose greatest byte comes first.
     """
     if ids == "number":
         return added
@@ -38,7 +40,7 @@ def with_ids(added: pa.Table, rows: pa.Table, names: Sequence[str], ids: Ids) ->
     at = arrow_array(some_row)
     start_ms = added[1].take(at)
     texts, codes = _texts(start_ms, (plain_column(rows[name]).take(at) for name in names))
-    for place, nth in _among_equals(numpy_array(start_ms), *codes):
+    for place, nth in _among_equals(numpy_array(start_ms.cast(pa.int64())), *codes):
         texts[place] += f"#{nth}"
     found = _as(ids, texts).take(arrow_array(number, none if none.any() else None))
     return added.set_column(0, added.field(0).name, found)
@@ -64,7 +66,11 @@ def with_ids_of_merges(merges: pa.Table, parts: Sequence[str], form: ResultForm,
 
 def _texts(start: pa.ChunkedArray, made_of: Iterable[pa.ChunkedArray]) -> tuple[list[str], list[Longs]]:
     """The id of each row, and the codes of its parts."""
-    moment = pc.strftime(start.cast(pa.timestamp("ms")), format='"%Y-%m-%dT%H:%M:%SZ"]')
+    moment = pc.strftime(start.cast(pa.timestamp("ms"), safe=False), format='"%Y-%m-%dT%H:%M:%SZ"]')
+    for unit in ("us", "ns") if pa.types.is_timestamp(start.type) else ():  # no more digits than a start has
+        exact = start.cast(pa.timestamp(unit), safe=False)
+        is_finer = pc.not_equal(exact, exact.cast(pa.timestamp(_COARSER[unit]), safe=False).cast(pa.timestamp(unit)))
+        moment = pc.if_else(is_finer, pc.strftime(exact, format='"%Y-%m-%dT%H:%M:%SZ"]'), moment)
     parts = [_json(column) for column in made_of]
     texts = pc.binary_join_element_wise(*[part for part, _ in parts], moment, ",")
     return pc.binary_join_element_wise("[", texts, "").to_pylist(), [codes for _, codes in parts]

@@ -1,6 +1,7 @@
 """Rules of sessions are what plain Python says, on random frames of each kind."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.session_rules import cut
-from tests.frames_with_rules import ADDED, drawn, in_plain_python, rules_drawn
+from tests.frames_with_rules import ADDED, drawn, in_plain_python, rules_drawn, with_short_minutes
 from tests.interpreted import fewer
 
 FRAMES = fewer(5_000)
@@ -43,6 +44,24 @@ def test_rules_are_what_plain_python_says() -> None:
         for name in ("session_start", "session_end"):
             found[name] = found[name].dt.tz_convert("UTC")
         check(found, in_plain_python(given, rules), rules)
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_times_and_lengths_may_be_finer_than_a_millisecond(unit: str, tmp_path: Path) -> None:
+    frames = fewer(300)
+    rows = drawn(frames, seed=28)
+    for number in range(frames):
+        given, rules = with_short_minutes(rows[rows["frame"] == number], rules_drawn(number), unit)
+        truth = in_plain_python(given, rules)
+        if number % 20 == 0 and len(given):
+            given.astype({"place": "float64"}).to_parquet(tmp_path / "in.parquet")
+            sk.sessionize(tmp_path / "in.parquet", "key", "at", offset="offset", **rules, out=tmp_path / str(number))
+            found = pd.read_parquet(tmp_path / str(number))
+            assert str(found["session_start"].dtype) == f"datetime64[{unit}, UTC]"
+            check(found, truth, rules)
+        kind = (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas)[number % 3]
+        result = sk.sessionize(kind(given), "key", "at", offset="offset", **rules)
+        check(result if number % 3 == 0 else result.to_pandas(), truth, rules)
 
 
 def test_order_decides_only_among_equal_times() -> None:

@@ -1,5 +1,6 @@
 """`sessionize` on Spark is the local one."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
 from sessionkit.spark import readable_errors
-from tests.frames_with_rules import ADDED, ZONES, rules_drawn
+from tests.frames_with_rules import ADDED, ZONES, rules_drawn, with_short_minutes
 from tests.frames_with_rules import drawn as drawn_with_rules
 from tests.frames_with_sessions import COLUMNS, GAP_MS, GRACE_MS, drawn, in_one_form
 
@@ -59,6 +60,20 @@ def test_rules_are_the_local_ones(spark: Any, number: int) -> None:
     assert pairs["spark"].is_unique and pairs["local"].is_unique
     zone = spark.conf.get("spark.sql.session.timeZone")
     for name in ADDED:
+        there, here = found[name].astype(object), local[name].astype(object)
+        if name in ("session_start", "session_end"):
+            there, here = found[name].dt.tz_localize(zone).dt.tz_convert("UTC"), local[name].dt.tz_convert("UTC")
+        assert there.where(there.notna(), None).tolist() == here.where(here.notna(), None).tolist(), name
+
+
+def test_times_finer_than_a_millisecond_are_the_local_ones(spark: Any) -> None:
+    """Spark's own are of microseconds."""
+    rows, rules = with_short_minutes(drawn_with_rules(300), {"gap": "15m", "max_length": "40m", "until": "to"}, "us")
+    options: dict[str, Any] = {"by": "key", "at": "at", "partition": "frame", "offset": "offset", "ids": "key"} | rules
+    found = sk.sessionize(spark.createDataFrame(rows), **options).toPandas().sort_values(["frame", "offset"])
+    local, zone = sk.sessionize(rows, **options), spark.conf.get("spark.sql.session.timeZone")
+    assert re.search(r"\.\d{6}Z", local["session_id"].dropna().iloc[0])
+    for name in ["session_id", *ADDED]:
         there, here = found[name].astype(object), local[name].astype(object)
         if name in ("session_start", "session_end"):
             there, here = found[name].dt.tz_localize(zone).dt.tz_convert("UTC"), local[name].dt.tz_convert("UTC")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of
 from sessionkit.records.inputs.opened import open_table
@@ -60,7 +61,16 @@ def sessions_of_rows(
         added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     else:
         added = with_ids(added, opened.table, source.own_columns(), ids)
+    for place, name in ((1, "session_start"), (2, "session_end")):
+        added = added.set_column(place, f"{name}_us", _microseconds(added[place]))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])
     rows = rows.rename_columns([*pieces[0].schema.names, *added.column_names])
     yield from rows.to_batches(max_chunksize=BATCH_RECORDS)
+
+
+def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as Spark has them."""
+    if pa.types.is_int64(column.type):  # those after the year 9999 stay there
+        return pc.multiply(pc.min_element_wise(column, INT64_MAX // 1_000, skip_nulls=False), 1_000)
+    return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())

@@ -127,7 +127,7 @@ def test_rows_that_are_in_no_session() -> None:
     ({"ada": 3}, {}, InvalidArgument, "gap of 'ada' needs a unit"),
     ("n", {}, UnsupportedData, "column 'n' must hold lengths of time; got int64"),
     ("pause", {}, InvalidData, "column 'pause' has gaps that are missing or negative; got 1, the first in row 1"),
-    ("fine", {}, InvalidData, "column 'fine' has gaps finer than a millisecond; got row 0"),
+    ("500us", {"grace": "1m"}, InvalidArgument, "with a grace, gap must be a whole number of milliseconds"),
     ("event", {}, InvalidArgument, "gap in column 'event' must be a duration; got 'login'"),
     ("5m", {"until": "before"}, InvalidData, "column 'before' has ends before column 'at'; got 1, the first in row 1"),
     ("5m", {"until": 5}, InvalidArgument, "until must be the name of a column"),
@@ -145,7 +145,7 @@ def test_rows_that_are_in_no_session() -> None:
     ("5m", {"ids": "text"}, InvalidArgument, "ids must be a known choice; got 'text'"),
 ])  # fmt: skip
 def test_what_cannot_be_is_said(gap: Any, rules: dict[str, Any], kind: type[Exception], telling: str) -> None:
-    rows = frame([0, 1], event=["login", "view"], n=[1, 2], pause=["1m", None], fine=pd.to_timedelta([1, 1], unit="us"))
+    rows = frame([0, 1], event=["login", "view"], n=[1, 2], pause=["1m", None])
     rows["before"] = [rows["at"][0], rows["at"][0]]
     with pytest.raises(kind, match=telling):
         sk.sessionize(rows, "user", "at", gap, **rules)
