@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.arrays import NUMBERS, arrow_array, is_null, numpy_array
-from sessionkit.base.process import check_room, few_at_once, in_threads
-from sessionkit.errors import InvalidData, attempted, errors_as, shorten
+from sessionkit.base.process import few_at_once, in_threads
+from sessionkit.errors import InvalidData, errors_as, shorten
 from sessionkit.records.files.content import Content
 from sessionkit.records.times import FINER
 
@@ -86,8 +86,6 @@ def _as_arrow(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
 
 _READ_AT_ONCE = 2**26  # bytes of row groups that many threads read side by side
 _READ_TOGETHER = 2**17  # rows of groups that one thread reads together
-_SMALL = 2**24  # bytes of files that are read without a look at how many rows they have
-_ROW, _CELL = 10, 8  # bytes that a run holds of each record, and of each of its columns
 
 
 def open_parquet(file: Any, **options: Any) -> pq.ParquetFile:
@@ -101,18 +99,6 @@ def rows_of(content: Content) -> int:
     """How many rows a Parquet file says that it has."""
     with readable(content.name), open_parquet(content.seekable()) as file:
         return int(file.metadata.num_rows)
-
-
-def check_fits(contents: Sequence[Content], columns: Sequence[str] | None) -> None:
-    """Raises `TooLarge` if the rows of local Parquet files would not fit into memory, before they are read."""
-    sizes = [attempted(os.path.getsize, each.path, but=(OSError, ValueError)) or 0 for each in contents]
-    if contents[0].kind == "Parquet" and sum(sizes) >= _SMALL:
-        count = len(parquet_names(contents[0].seekable()) if columns is None else columns)
-        want = (
-            "plan.write(data, table=…), plan.run(data, keys=[…]) or sk.sessionize(data, …, out=…), which take them in "
-            "steps; or fewer records"
-        )
-        check_room(sum(map(rows_of, contents)), (_ROW + _CELL * count) * 5 // 4, "records", want)
 
 
 def parquet_names(file: Any) -> list[str]:

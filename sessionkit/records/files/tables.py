@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -12,12 +13,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.calls import level_of_user
+from sessionkit.base.process import check_room, has_room
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, attempted, problem, shorten
 from sessionkit.records.files.content import Content, Kinds
 from sessionkit.records.files.found import Found, Path, find
 from sessionkit.records.files.json_text import read_json
-from sessionkit.records.files.parquet import check_fits, parquet_names, parquet_table, readable
+from sessionkit.records.files.parquet import parquet_names, parquet_table, readable, rows_of
 from sessionkit.records.files.text import (
     PARTED_BY,
     names_of,
@@ -32,6 +35,9 @@ from sessionkit.records.inputs.nested import beginnings, columns_for, perhaps, w
 from sessionkit.records.inputs.pandas_columns import check_columns, which_of
 from sessionkit.records.time_text import shown_in_utc
 
+_SMALL = 2**24  # bytes of files that are read without a look at how many rows they have
+_ROW, _CELL = 10, 8  # bytes that a run holds of each record, and of each of its columns
+_PACKED = 5  # bytes of text in one that is compressed
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
 _HEAD = 2**20  # bytes, in which the columns of rows that are lines show, and offsets
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -83,11 +89,12 @@ def read_file(
         InvalidArgument: no such file, or one of a kind that is not read.
         MissingColumn: a column is not in a file.
         InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
-        TooLarge: the rows of Parquet files would take more than 80 % of the memory that is free.
+        TooLarge: the rows of Parquet files would take more than 80 % of the memory that is free; of text files, whose
+            rows are not known, a warning says it.
     """
     found = path if isinstance(path, Found) else find(path)
     contents = [dataclasses.replace(each, separator=separator, header=header) for each in found.contents]
-    check_fits(contents, columns)
+    _check_fits(contents, columns)
     kinds: dict[str, pa.DataType] = dict.fromkeys(keys, pa.string())
     kinds |= {name: pa.type_for_alias(kind) for name, kind in (types or {}).items()}
 
@@ -117,6 +124,28 @@ def read_file(
         with contents[0].stream() as stream:
             remarks += shown_in_utc(stream.read(_HEAD).decode(errors="replace"))
     return FromFile(table, remarks)
+
+
+def _check_fits(contents: Sequence[Content], columns: Sequence[str] | None) -> None:
+    """Raises `TooLarge`, or of text warns, if the rows of local files would not fit into memory, before it is read."""
+    sizes = [attempted(os.path.getsize, each.path, but=(OSError, ValueError)) or 0 for each in contents]
+    first, count = contents[0], 0 if columns is None else len(columns)
+    if sum(sizes) < _SMALL or not isinstance(first.open(), str):  # a part of one is at hand already
+        return
+    way = (
+        "plan.write(data, table=…), plan.run(data, keys=[…]) or sk.sessionize(data, …, out=…), which take them in steps"
+    )
+    if first.kind == "Parquet":
+        count = count or len(parquet_names(first.seekable()))
+        check_room(sum(map(rows_of, contents)), (_ROW + _CELL * count) * 5 // 4, "records", f"{way}; or fewer records")
+    elif first.kind in _UNTYPED:
+        with readable(first.name), first.stream() as stream:
+            head = stream.read(_HEAD)
+        line = len(head) / max(1, head.count(b"\n"))
+        rows = sum(sizes) * (1 if first.compression is None else _PACKED) / line
+        if not has_room(rows, (_ROW + _CELL * count) * 5 // 4 if count else int(line)):
+            said = f"{shorten(first.name)} {'and others have' if len(contents) > 1 else 'has'} some {rows:,.0f} lines"
+            warnings.warn(f"{said}, which may not fit into memory: {way}", stacklevel=level_of_user())
 
 
 def first_rows(path: str | os.PathLike[str]) -> pa.Table:

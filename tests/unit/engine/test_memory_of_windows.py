@@ -14,7 +14,7 @@ from sessionkit.base import process
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.memory import most_windows
 from sessionkit.errors import SessionkitError, TooLarge
-from sessionkit.records.files import parquet
+from sessionkit.records.files import tables
 from tests.deployments import run_deployed
 from tests.property.streams import draw
 
@@ -66,7 +66,7 @@ def test_what_the_control_group_leaves_is_free(free: Limit, monkeypatch: pytest.
 def test_files_that_do_not_fit_are_refused_before_they_are_read_and_can_be_written(
     free: Limit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(parquet, "_SMALL", 0)
+    monkeypatch.setattr(tables, "_SMALL", 0)
     monkeypatch.setattr(process, "_MUCH", 0)
     (folder := tmp_path / "days").mkdir()
     for number in range(2):
@@ -78,6 +78,26 @@ def test_files_that_do_not_fit_are_refused_before_they_are_read_and_can_be_writt
     with pytest.raises(TooLarge, match=r"got up to 400 records, or 0\.00 GiB, .*; plan\.write\(data, table=…\)"):
         plan.run(folder)
     assert plan.write(folder, table=tmp_path / "out").record_count == 400
+
+
+@pytest.mark.parametrize("name", ["clicks.csv", "clicks.csv.gz", "clicks.jsonl"])
+def test_text_that_may_not_fit_is_told_before_it_is_read(
+    free: Limit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """How many rows it has is not known, so that it is read all the same."""
+    monkeypatch.setattr(tables, "_SMALL", 0)
+    monkeypatch.setattr(process, "_MUCH", 0)
+    frame, path = records(400, 1_000).to_pandas(), tmp_path / name
+    frame.to_json(path, orient="records", lines=True) if "json" in name else frame.to_csv(path, index=False)
+    plan = KEYED.windowed_by(sk.SessionWindows(inactivity_gap_ms=1_500, grace_ms=0)).count()
+    free(10**6)
+    assert plan.run(path, trace=False).table()["count"].sum() == 400
+    free(9_000)
+    about = "" if name.endswith("gz") else "4|3"
+    with pytest.warns(
+        UserWarning, match=rf"{name} has some [{about}\d,]+ lines, which may not fit into memory: plan\.write"
+    ):
+        assert plan.run(path, trace=False).table()["count"].sum() == 400
 
 
 def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
