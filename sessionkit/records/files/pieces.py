@@ -275,7 +275,7 @@ def _with_missing(table: pa.Table, content: Content, wanted: Wanted) -> pa.Table
 
 
 def _of_another_type(content: Content, reason: str) -> InvalidData:
-    want = "types= in group_by_key for this column: in a file that is read in pieces its first rows tell the type"
+    want = "types= for this column, as in group_by_key: in a file that is read in pieces its first rows tell the type"
     return InvalidData(
         problem(f"{shorten(content.name)} has a value of another type than its first rows", reason, want)
     )
