@@ -765,14 +765,15 @@ class Run(Generic[Frame]):
         do not begin at midnight in the zone of the run; that times are further apart than windows are long; and in how
         many windows `first` or `last`, which go by arrival, are not what event time would choose.
         """
-        from sessionkit.views.words import day_remarks, idle_remarks, unit_remarks
+        from sessionkit.views.words import day_remarks, finer_remarks, idle_remarks, unit_remarks
 
         if self._lives:
             return list(dict.fromkeys(said for life in self._lives for said in life.remarks()))
         batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan._aggregations, types)
-        late = [*(self._late_remarks or unit_remarks(self._windows, batch)), *self._arrival_remarks]
+        late = [*(self._late_remarks or unit_remarks(self._windows, batch)), *finer_remarks(self._windows, batch)]
+        late += self._arrival_remarks
         said = [
             *batch.remarks,
             *self.plan.source.renamed,

@@ -20,6 +20,7 @@ from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import AS_STORED, ResultForm
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
+from sessionkit.records.finer_times import beyond_milliseconds
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
@@ -102,6 +103,7 @@ class RecordBatch:
     form: ResultForm = AS_STORED  # of results
     chosen_from: ChosenFrom | None = None  # None: nothing was left out
     idle: IdleRule | None = None  # None: no partition is ever idle
+    finer: str = ""  # the column of times, where these are finer than a millisecond
 
     def __post_init__(self) -> None:
         for name in ("key", "timestamp_ms", "partition", "rejected", "given_offset", "row"):
@@ -278,7 +280,9 @@ def batch_of(
     zone = known_zone(source.timezone or source.shown_in or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
+    some_times = table[source.timestamp].slice(0, _LOOKED_AT)
     batch = RecordBatch(
+        finer="" if beyond_milliseconds(some_times, source) is None else source.timestamp,
         keys=keys,
         key=key,
         timestamp_ms=timestamp_ms,

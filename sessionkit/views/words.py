@@ -25,7 +25,7 @@ from sessionkit.base.decisions import (
     REPLAYED,
     TICK,
 )
-from sessionkit.base.durations import DAY, HOUR, duration_code, show_duration
+from sessionkit.base.durations import DAY, HOUR, SECOND, duration_code, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time, zone_of
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
@@ -176,6 +176,14 @@ def days_apart(windows: WindowKind, count: int) -> list[str]:
         return []
     shorter = f"the {windows.reach_name.replace('_', ' ')} of {show_duration(windows.reach_ms)} is shorter"
     return [f"All times are whole days apart, and {shorter}: only records of the same day share a {windows.noun}."]
+
+
+def finer_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
+    """A sentence where times are finer than a millisecond, and windows so short that it may show."""
+    if not batch.finer or windows.reach_ms >= SECOND:
+        return []
+    said = f"Times in column {shorten(repr(batch.finer))} are finer than a millisecond and rounded down, as Kafka's are"
+    return [f"{said} milliseconds; sk.sessionize compares them as they are."]
 
 
 def arrival_remarks(named: Sequence[tuple[str, Aggregation]], windows: WindowKind, outcome: Outcome) -> list[str]:

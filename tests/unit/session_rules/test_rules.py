@@ -209,3 +209,24 @@ def test_an_event_that_ends_a_session_is_what_ended_it_whatever_comes_next() -> 
     rows = frame([0, 5, 6, 180, 181], event=["login", "view", "logout", "login", "logout"])
     for rules in ({}, {"starts_when": ("event", "login")}, {"new_at": "midnight", "max_rows": 3}):
         assert cut(rows, ends_when=("event", "logout"), **rules)[1] == ["end"] * 5
+
+
+def test_a_plan_says_that_it_rounds_finer_times_where_it_may_show() -> None:
+    rows = frame([0, 1])
+    rows["at"] += pd.Timedelta("3us")
+    plan = sk.group_by_key("user", timestamp="at")
+
+    def remarks(gap: str) -> list[str]:
+        return plan.windowed_by(sk.SessionWindows(gap=gap, grace="0s")).count().run(rows).remarks()
+
+    said = "Times in column 'at' are finer than a millisecond and rounded down, as Kafka's are milliseconds; "
+    assert remarks("5ms") == [f"{said}sk.sessionize compares them as they are."]
+    assert remarks("5m") == []
+
+
+def test_lengths_may_be_finer_than_times_which_no_pause_tells() -> None:
+    rows = frame([0, 0, 1])
+    assert cut(rows, "900us", max_rows=9)[0] == [0, 0, 1]
+    rows["pause"] = pd.to_timedelta([60_000_000_999, 5, 0], unit="ns")
+    assert cut(rows, "pause", max_rows=9)[0] == [0, 0, 0]
+    assert cut(rows, {"ada": "59999999us"}, max_rows=9)[0] == [0, 0, 1]
