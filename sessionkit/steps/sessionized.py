@@ -193,7 +193,7 @@ class _Writing:
         own = np.flatnonzero(session >= 0)
         some_row[session[own]] = own
         sessions = added.drop_columns(["position_in_session", "late"]).take(arrow_array(some_row))
-        ended = _ended(sessions) if goes_on else count
+        ended = _ended(sessions, job.rules) if goes_on else count
         is_whole = session < ended
         self._looked_at += int(np.count_nonzero(is_whole))
         if batch.rejected is not None:
@@ -246,10 +246,15 @@ class _Part:
         return self._row[own], self._position[own], self._sessions.take(arrow_array(session, session < 0))
 
 
-def _ended(sessions: pa.Table) -> int:
-    """How many of these, which are of one key and in the order of time, no later row can join or cut."""
-    if "session_ended_by" not in sessions.column_names:
-        return max(0, len(sessions) - 1)
+def _ended(sessions: pa.Table, rules: SessionRules) -> int:
+    """How many of these, which are of one key and in the order of time, later rows neither join nor look at."""
+    if not len(sessions):
+        return 0
+    if rules.until is None and rules.gap_column is None:  # the last one tells how far it reaches; ids look at its start
+        start = numpy_array(sessions[1].cast(pa.int64()))
+        return int(np.searchsorted(start, start[-1]))
+    if not rules.cuts:
+        return len(sessions) - 1
     by_gap = np.flatnonzero(numpy_array(pc.equal(sessions["session_ended_by"], "gap"), absent=False))
     return int(by_gap[-1]) + 1 if len(by_gap) else 0
 
