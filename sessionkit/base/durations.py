@@ -134,11 +134,8 @@ def as_duration(ms: int) -> Duration:
 def _in_bounds(ms: Any, value: Any, name: str, smallest: str) -> Any:
     if 0 <= ms <= MAX_DURATION_MS:
         return ms
-    got = (
-        _shown(ms if isinstance(ms, int) else float(ms))
-        + " ms"
-        + ("" if value is None else f" ({shorten(repr(value))})")
-    )
+    got = f"{_shown(ms if isinstance(ms, int) else float(ms))} ms"
+    got += "" if value is None else f" ({shorten(repr(value))})"
     if ms < 0:
         raise InvalidArgument(problem(f"{name} must be 0 ms or more", got, f"{smallest} is allowed"))
     raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", got, "shorten it"))

@@ -208,8 +208,11 @@ def _times(table: pa.Table, batch: RecordBatch, rules: SessionRules, source: Sou
     if rules.until is not None:
         times["until"] = _untils(table[rules.until], rules.until, source, *times["time"])
     rests = [rest for _, rest in times.values() if rest is not None]
-    is_far = len(time_ms) > 0 and max(map(abs, (int(time_ms.min()), int(time_ms.max())))) > _LAST_NS_MS
-    per_ms = (1_000 if is_far or not any((rest % 1_000).any() for rest in rests) else 1_000_000) if rests else 1
+    per_ms = 1
+    if rests:
+        farthest = max(int(np.abs(each).max(initial=0)) for each, _ in times.values())
+        is_finest = farthest <= _LAST_NS_MS and any((rest % 1_000).any() for rest in rests)
+        per_ms = 1_000_000 if is_finest else 1_000
     exact = {name: each if rest is None and per_ms == 1 else each * per_ms for name, (each, rest) in times.items()}
     for name, (_, rest) in times.items():
         if rest is not None:

@@ -13,7 +13,7 @@ from sessionkit.base.text import escape_html, html_block, plural
 @answers_calls("written")
 @dataclass(frozen=True, repr=False)
 class Written:
-    """The folders that `plan.write` wrote, each of Parquet files with rows in order.
+    """The folders that `plan.write` or `sk.sessionize(out=)` wrote, each of Parquet files with rows in order.
 
     Example:
         >>> written = plan.write(monday, table="sessions")

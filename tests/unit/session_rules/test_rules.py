@@ -224,6 +224,15 @@ def test_a_plan_says_that_it_rounds_finer_times_where_it_may_show() -> None:
     assert remarks("5m") == []
 
 
+def test_finer_times_may_last_until_long_after_the_last_nanosecond() -> None:
+    """Which 64 bits have: in 2262."""
+    at = pa.array([1_767_225_600_000_000_001, 1_767_225_600_000_000_002], pa.timestamp("ns", "UTC"))
+    until = pa.array([253_000_000_000_000_000, None], pa.timestamp("us", "UTC"))
+    found = sk.sessionize(pa.table({"user": ["a", "a"], "at": at, "until": until}), "user", "at", "5us", until="until")
+    assert found["session_id"].to_pylist() == [0, 0]
+    assert found["session_end"].cast(pa.int64()).to_pylist() == [253_000_000_000_000_000] * 2
+
+
 def test_lengths_may_be_finer_than_times_which_no_pause_tells() -> None:
     rows = frame([0, 0, 1])
     assert cut(rows, "900us", max_rows=9)[0] == [0, 0, 1]
