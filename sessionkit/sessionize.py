@@ -22,7 +22,7 @@ from sessionkit.records.inputs.opened import Opened, is_files, open_whole
 from sessionkit.records.lateness.causes import SORT, TIES, WITHOUT_OFFSET
 from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit, pairs
 from sessionkit.records.time_text import WITH_AN_OFFSET
-from sessionkit.session_rules.cut import Unmet, cut_by_rules, has_finer_times, words_of
+from sessionkit.session_rules.cut import Unmet, cut_by_rules, days_remarks, words_of
 from sessionkit.session_rules.rules import (
     Event,
     Gap,
@@ -251,7 +251,7 @@ def _cut(plan: Plan, data: Any, rules: SessionRules, offset: str | None) -> tupl
     batch = batch_of(opened, source)
     read, unmet = [said for said in opened.remarks if said.startswith(WITH_AN_OFFSET)], Unmet()
     added = cut_by_rules(opened, batch, rules, source, zone=batch.timezone, offset=offset, unmet=unmet)
-    of_days = [] if rules.gap_column or has_finer_times(added) else unit_remarks(plan._complete_windows, batch)
+    of_days = days_remarks(rules, plan._complete_windows, batch, added)
     for remark in [*read, *batch.remarks[len(opened.remarks) :], *of_days, *words_of(unmet)]:
         warnings.warn(_of_rows(remark), stacklevel=level_of_user())
     return opened, added, batch.timezone

@@ -18,7 +18,7 @@ from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError, attempted
 from sessionkit.records.inputs.nested import way_of_a_list
 from sessionkit.records.inputs.pandas_columns import NUMBER, is_a_value
-from sessionkit.records.inputs.plain_columns import plain_column
+from sessionkit.records.inputs.plain_columns import decoded
 from sessionkit.records.source import Source
 from sessionkit.records.time_statistics import trend
 from sessionkit.records.time_text import (
@@ -227,12 +227,6 @@ def _is_of_the_key(table: pa.Table, key: Column, time: Column) -> bool:
         return False
     rows = pa.table({"key": decoded(table[key.name]), "time": decoded(table[time.name])}).group_by("key")
     return bool(pc.max(rows.aggregate([("time", "count_distinct")])["time_count_distinct"]).as_py() == 1)
-
-
-def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
-    column = plain_column(column)
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:

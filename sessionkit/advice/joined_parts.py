@@ -6,9 +6,9 @@ import calendar
 
 import pyarrow as pa
 
-from sessionkit.advice.file_columns import decoded, texts_of
+from sessionkit.advice.file_columns import texts_of
 from sessionkit.base.text import literal
-from sessionkit.records.inputs.plain_columns import plain_column
+from sessionkit.records.inputs.plain_columns import decoded, plain_column
 from sessionkit.records.time_text import formats_without_year, is_text_type, with_day
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Longs, numpy_array
-from sessionkit.base.process import in_threads, shares
+from sessionkit.records.inputs.plain_columns import decoded
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import FINER
@@ -17,7 +17,7 @@ _FINER_TEXT = r"[.,]\d{3}(?P<rest>\d{1,6})"
 def beyond_milliseconds(column: pa.ChunkedArray, source: Source) -> Longs | None:
     """The nanoseconds that each time has beyond its millisecond; None where none has any, and 0 for a missing time."""
     if is_text_type(column.type):
-        text = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        text = decoded(column)
         if source.format is not None or not pc.any(pc.match_substring_regex(text, _FINER_TEXT)).as_py():
             return None
         digits = pc.struct_field(pc.extract_regex(text, _FINER_TEXT), "rest")
@@ -25,7 +25,5 @@ def beyond_milliseconds(column: pa.ChunkedArray, source: Source) -> Longs | None
     unit = column.type.unit if pa.types.is_timestamp(column.type) else source.unit
     if unit not in FINER or pa.types.is_date(column.type) or pa.types.is_null(column.type):
         return None
-    raw, per_ms = numpy_array(column.cast(pa.int64())), FINER[unit]
-    if not any(in_threads(lambda rows: bool((raw[rows] % per_ms).any()), shares(len(raw)))):
-        return None
-    return raw % per_ms * (1_000_000 // per_ms)
+    rest = numpy_array(column.cast(pa.int64())) % FINER[unit]
+    return rest * (1_000_000 // FINER[unit]) if rest.any() else None

@@ -26,7 +26,7 @@ from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_statistics import FEW
 from sessionkit.records.time_text import formats_for, is_text_type, lacks_day, of_text
 
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _DAYS_OF_EXCEL = (20_000, 80_000)  # 1954 to 2119
@@ -310,11 +310,11 @@ def typical_time(column: pa.ChunkedArray) -> tuple[float, list[str]]:
     found = pc.approximate_median(pc.cast(_sample(column), pa.float64(), safe=False)).as_py()
     typical = float("nan") if found is None else found
     first_s, last_s = _PLAUSIBLE_S
-    return typical, [unit for unit in TIME_UNITS if first_s <= typical / _PER_SECOND[unit] <= last_s]
+    return typical, [unit for unit in TIME_UNITS if first_s <= typical / PER_SECOND[unit] <= last_s]
 
 
 def _day(number: float, unit: str) -> dt.date:
-    return (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=number / _PER_SECOND[unit])).date()
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=number / PER_SECOND[unit])).date()
 
 
 def are_clocks(column: pa.ChunkedArray) -> bool:
@@ -349,7 +349,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
         if fits and not way:
             want = f'pass unit="{fits[0]}", as which {int(typical)} is {_day(typical, fits[0])}; or another unit'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    if fits and typical / _PER_SECOND[source.unit] > _LAST_S:
+    if fits and typical / PER_SECOND[source.unit] > _LAST_S:
         day = _day(typical, fits[0])
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
@@ -391,4 +391,4 @@ def _scale(raw: Longs, unit: str) -> Longs:
         if len(raw) and raw.max() > most:
             raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "check the unit"))
         return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
-    return raw // (_PER_SECOND[unit] // 1000)
+    return raw // (PER_SECOND[unit] // 1000)

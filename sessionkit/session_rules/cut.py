@@ -26,16 +26,17 @@ from sessionkit.records.keys import place_among
 from sessionkit.records.row_names import row_name, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
-from sessionkit.records.times import to_milliseconds
+from sessionkit.records.times import FINER, PER_SECOND, to_milliseconds
 from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
 from sessionkit.session_rules.rules import NO_LIMIT, Event, SessionRules
 from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
 from sessionkit.views.loops import tell_rows
+from sessionkit.views.words import unit_remarks
+from sessionkit.windows.contract import WindowKind
 
 Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
 _GAP_OF = "gap of"
-_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
-_UNITS = {number: unit for unit, number in _PER_MS.items()}
+_UNITS = {number: unit for unit, number in FINER.items()}
 _LAST_NS_MS = INT64_MAX // 1_000_000 - 30 * DAY  # of the times that can be told in nanoseconds
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
 
@@ -59,7 +60,9 @@ def cut_by_rules(
         zone: in which days begin.
         unmet: gets each part of a rule that no row meets.
     """
-    table = plain_table(opened.table.select(list(dict.fromkeys([source.timestamp, *rules.columns(), *_named(offset)]))))
+    table = plain_table(
+        opened.table.select(list(dict.fromkeys([source.timestamp, *rules.columns(), *([offset] if offset else [])])))
+    )
     slot, names = _slots(batch)
     times = _times(table, batch, rules, source, slot)
     latest = int((times.until if len(times.until) else times.time).max(initial=0))
@@ -83,13 +86,10 @@ def cut_by_rules(
     return _cut(rows, batch, names, rules, times.per_ms)
 
 
-def has_finer_times(added: pa.Table) -> bool:
-    """Whether these columns have timestamps instead of milliseconds, as some times are finer."""
-    return "session_start_ms" not in added.column_names
-
-
-def _named(name: str | None) -> list[str]:
-    return [] if name is None else [name]
+def days_remarks(rules: SessionRules, windows: WindowKind, batch: RecordBatch, added: pa.Table) -> list[str]:
+    """`unit_remarks` on rows with these added columns: none where some are finer than a millisecond."""
+    is_finer = "session_start_ms" not in added.column_names
+    return [] if rules.gap_column or is_finer else unit_remarks(windows, batch)
 
 
 def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int) -> pa.Table:
@@ -273,7 +273,7 @@ def _lengths(column: pa.ChunkedArray, name: str, slot: Longs, per_ms: int) -> Lo
     """The lengths in a column of durations or texts."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_duration(kind):
-        finer = Fraction(per_ms, _PER_MS[column.type.unit]) if column.type.unit != "s" else Fraction(1_000 * per_ms)
+        finer = Fraction(1_000 * per_ms, PER_SECOND[column.type.unit])
         most = MAX_DURATION_MS * finer.denominator // finer.numerator
         raw = np.minimum(numpy_array(column.cast(pa.int64()), absent=-1), min(most, INT64_MAX))
         gaps = raw * finer.numerator // finer.denominator

@@ -156,15 +156,10 @@ class _File:
     def close(self) -> None:
         self._writer.close()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self.path)) as file:
-            reader = ipc.open_file(file)
-            yield from map(reader.get_batch, range(reader.num_record_batches))
-
     def tables(self) -> Iterator[pa.Table]:
         """All rows, about `STEP_ROWS` at a time."""
         held: list[pa.RecordBatch] = []
-        for batch in self._batches():
+        for batch in batches_of(self.path):
             held.append(batch)
             if sum(each.num_rows for each in held) >= STEP_ROWS:
                 yield pa.Table.from_batches(held)
@@ -176,5 +171,11 @@ class _File:
         """Some of them, from everywhere."""
         every = max(1, self.rows // _SAMPLE)
         return pa.Table.from_batches(
-            each.take(arrow_array(np.arange(0, each.num_rows, every))) for each in self._batches()
+            each.take(arrow_array(np.arange(0, each.num_rows, every))) for each in batches_of(self.path)
         )
+
+
+def batches_of(path: Path) -> Iterator[pa.RecordBatch]:
+    """What a file holds, which is read as it is wanted."""
+    reader = ipc.open_file(pa.memory_map(str(path)))
+    return map(reader.get_batch, range(reader.num_record_batches))

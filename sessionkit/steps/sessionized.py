@@ -27,18 +27,18 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidData, errors_as, problem
 from sessionkit.records.batch import RecordBatch, batch_of
 from sessionkit.records.inputs.pieces import Pieces, of_files
+from sessionkit.records.inputs.plain_columns import decoded
 from sessionkit.records.row_names import lacking_remarks, rows_named
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
-from sessionkit.session_rules.cut import Unmet, cut_by_rules, has_finer_times, words_of
+from sessionkit.session_rules.cut import Unmet, cut_by_rules, days_remarks, words_of
 from sessionkit.session_rules.rules import SessionRules, columns_of_gaps
-from sessionkit.steps.ranges import ROW, ROW_BYTES, STEP_ROWS, Ranges
+from sessionkit.steps.ranges import ROW, ROW_BYTES, STEP_ROWS, Ranges, batches_of
 from sessionkit.steps.reading import add_remarks, check_source, gathered, read_ahead
 from sessionkit.steps.targets import Place, check_apart
 from sessionkit.steps.written import Written
 from sessionkit.views.assignment import taken, with_timestamps
 from sessionkit.views.stable_ids import Ids, with_ids
-from sessionkit.views.words import unit_remarks
 from sessionkit.windows.contract import WindowKind
 
 
@@ -70,8 +70,7 @@ class SessionsJob:
             batch = batch_of(opened, self.source)
             zone, offset = batch.timezone, self.offset
             added = cut_by_rules(opened, batch, self.rules, self.source, zone=zone, offset=offset, unmet=unmet)
-        days = [] if self.rules.gap_column or has_finer_times(added) else unit_remarks(self.windows, batch)
-        unmet.update({("days", said): said for said in days})
+        unmet.update({("days", said): said for said in days_remarks(self.rules, self.windows, batch, added)})
         return batch, added
 
     def shown(self, added: pa.Table, table: pa.Table, zone: str, before: int = 0) -> pa.Table:
@@ -176,7 +175,7 @@ class _Writing:
         with self._writing():
             for writer in writers:
                 writer.close()
-        places, sessions = ([*_batches(path)] for path in paths) if writers else ([], [])
+        places, sessions = ([*batches_of(path)] for path in paths) if writers else ([], [])
         return [*map(_Part, places, sessions)]
 
     def _part(self, table: pa.Table, *, goes_on: bool) -> tuple[tuple[pa.RecordBatch, pa.RecordBatch], pa.Table]:
@@ -259,22 +258,13 @@ def _ended(sessions: pa.Table, rules: SessionRules) -> int:
     return int(by_gap[-1]) + 1 if len(by_gap) else 0
 
 
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """What a file holds, which is read as it is wanted."""
-    reader = ipc.open_file(pa.memory_map(str(path)))
-    return map(reader.get_batch, range(reader.num_record_batches))
-
-
 def _by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _plain(table: pa.Table) -> pa.Table:
     """The table without dictionaries, as each part would have its own."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, table[at].cast(field.type.value_type))
-    return table
+    return pa.table(dict(zip(table.column_names, map(decoded, table.columns), strict=True)))
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

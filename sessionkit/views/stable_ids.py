@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Longs, arrow_array, arrow_table, is_null, numpy_array
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import one_of
-from sessionkit.records.inputs.plain_columns import plain_column
+from sessionkit.records.inputs.plain_columns import decoded, plain_column
 
 Ids = Literal["number", "key", "hash"]
 _COARSER = {"us": "ms", "ns": "us"}
@@ -82,8 +82,7 @@ def _as(ids: Ids, texts: list[str]) -> pa.Array:
 
 def _json(column: pa.ChunkedArray) -> tuple[pa.Array, Longs]:
     """(JSON of each value, its code)."""
-    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    coded = column.dictionary_encode().combine_chunks()
+    coded = decoded(column).dictionary_encode().combine_chunks()
     words = [json.dumps(_plain(value), ensure_ascii=False) for value in coded.dictionary.to_pylist()]
     codes = numpy_array(coded.indices).astype(np.int64)
     return pa.array(words, pa.string()).take(arrow_array(codes)), codes

@@ -1,10 +1,8 @@
 """`sessionize(out=)` after a kill at any of its steps, after Ctrl-C, and on a disk that is full."""
 
-import os
-import resource
 import shutil
 import signal
-import sys
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import WriteFailed
 from sessionkit.steps import ranges
 from sessionkit.steps import sessionized as steps
+from tests.fault.ended import say_what_is_full, signal_before
 from tests.interpreted import ALL
 from tests.reliability._stores import CHILDREN
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("writes that are killed")]
 
-_CHANGES = ("open", "os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 CHILDREN.set_forkserver_preload([__name__])
 
 
@@ -62,28 +59,13 @@ def write(folder: Path) -> None:
 
 def until_signalled(folder: Path, changes: int, by: signal.Signals) -> None:
     """Writes, and sends itself a signal before the change of this number that it makes to files in the folder."""
-    made = 0
-
-    def look(event: str, arguments: Any) -> None:
-        nonlocal made
-        if event in _CHANGES and str(folder / "out") in str(arguments):
-            made += 1
-            if made == changes:
-                os.kill(os.getpid(), by)
-
-    sys.addaudithook(look)
+    signal_before(changes, folder / "out", by)
     write(folder)
 
 
 def until_full(folder: Path, limit: int, said: Connection) -> None:
     """Writes where no file can have more bytes, and says what was wrong."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    try:
-        write(folder)
-        said.send("")
-    except WriteFailed as error:
-        said.send(str(error))
+    say_what_is_full(partial(write, folder), limit, said)
 
 
 def check(folder: Path, *, is_new: bool | None = None) -> None:

@@ -8,11 +8,10 @@ import os
 import resource
 import shutil
 import signal
-import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,13 @@ import sessionkit as sk
 from sessionkit.base.result_folders import MANIFEST
 from sessionkit.errors import InvalidArgument, WriteFailed
 from sessionkit.steps import write as steps
+from tests.fault.ended import say_what_is_full, signal_before
 from tests.interpreted import ALL
 from tests.reliability._stores import CHILDREN
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("writes that are killed")]
 
 RECORDS, STEP, NOTE = 400, 20, 60
-_CHANGES = ("open", "os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 CHILDREN.set_forkserver_preload([__name__])
 
 
@@ -82,16 +81,7 @@ def opened_store(folder: Path) -> Any:
 
 def until_killed(folder: Path, changes: int, by: signal.Signals, *, with_store: bool) -> None:
     """Writes, and sends itself a signal before the change of this number that it makes to files in the folder."""
-    made = 0
-
-    def look(event: str, arguments: Any) -> None:
-        nonlocal made
-        if event in _CHANGES and str(folder / "out") in str(arguments):
-            made += 1
-            if made == changes:
-                os.kill(os.getpid(), by)
-
-    sys.addaudithook(look)
+    signal_before(changes, folder / "out", by)
     if not with_store:
         write(folder)
         return
@@ -276,13 +266,7 @@ def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
 
 def until_full(folder: Path, limit: int, said: Connection) -> None:
     """Writes where no file can have more bytes, and says what was wrong."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    try:
-        write(folder)
-        said.send("")
-    except WriteFailed as error:
-        said.send(str(error))
+    say_what_is_full(partial(write, folder), limit, said)
 
 
 def test_on_a_full_disk_nothing_half_is_left_and_with_room_it_goes_on(folder: Path) -> None:

@@ -38,6 +38,12 @@ def plain_column(column: pa.ChunkedArray, *, joined: bool = True) -> pa.ChunkedA
     return with_one_dictionary(column) if joined and pa.types.is_dictionary(kind) else column
 
 
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with the values themselves where it holds a dictionary, as a category of pandas does."""
+    column = plain_column(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The dictionaries of all chunks as one; made anew where codes are too few for it, or a value of one is missing."""
     if have_one_dictionary(column):

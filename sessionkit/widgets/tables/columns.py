@@ -18,6 +18,7 @@ from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.result_columns import TIMES, ResultForm
 from sessionkit.errors import InvalidArgument, attempted, problem, shorten
+from sessionkit.records.times import PER_SECOND
 
 
 def order_of(values: pa.Array, *, descending: bool) -> Longs:
@@ -35,7 +36,6 @@ Kind = Literal["text", "number", "time", "length", "other"]
 LENGTHS = ("missing_grace_ms", "enough_grace_ms")
 MOST_LETTERS = 200  # of a value
 NOTHING = "–"
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +131,10 @@ def _of_type(kind: pa.DataType, timezone: str) -> tuple[Kind, Callable[[Any], st
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text", lambda each: shorten(each.as_py(), MOST_LETTERS) or "(empty)", None
     if pa.types.is_timestamp(kind):
-        zone, per_second = kind.tz or timezone, _PER_SECOND[kind.unit]
+        zone, per_second = kind.tz or timezone, PER_SECOND[kind.unit]
         return "time", lambda each: show_time(each.value * 1_000 // per_second, zone), None
     if pa.types.is_duration(kind):
-        per_second = _PER_SECOND[kind.unit]
+        per_second = PER_SECOND[kind.unit]
         return "length", lambda each: show_duration(each.value * 1_000 // per_second), None
     if pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return "time", lambda each: str(each.as_py()), None
