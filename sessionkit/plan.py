@@ -727,13 +727,14 @@ def group_by_key(
         idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
             Its stream time moves to the smallest one of the partitions that are not, and never back.
         max_ahead, ahead: not Kafka's either: a record whose time is more than `max_ahead` after its own `arrival` is
-            dropped (`ahead="drop"`), so that a clock in the future closes no window; "keep" is not built yet.
+            dropped (`ahead="drop"`) or counts (`ahead="keep"`), and moves no stream time either way: a clock in the
+            future closes no window.
         format: how texts write times, as `strftime` has it: "%d/%m/%Y %H:%M"; with the year of texts that have none in
             front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
         separator, header: what parts the fields of text files, if it does not show; False: no names, but c1, c2, ….
         label: a column by which pictures, explanations and `run.steps` name records, such as a page; decides nothing.
     Raises:
-        InvalidArgument: a choice contradicts another. NotBuilt: `ahead="keep"`.
+        InvalidArgument: a choice contradicts another.
     Example:
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")

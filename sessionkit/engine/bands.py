@@ -68,7 +68,7 @@ def place_records(batch: RecordBatch) -> Placed:
     last, stair = np.full(len(batch.partitions), -1, np.int64), np.empty(len(batch), np.int64)
 
     def order() -> Longs:
-        stream_times(batch.partition, batch.timestamp_ms, rejected, last, stair)
+        stream_times(batch.partition, batch.moving_ms, rejected, last, stair)
         return batch.key_ranks
 
     rank, slot = side_by_side(
@@ -199,7 +199,7 @@ class BandRun:
         take_times(rows, self._batch.timestamp_ms, self._stair, times, stair)
         none: Codes = np.empty(0, np.int32)  # a record is known by its slot
         batch = self._batch.replace(
-            key=none, partition=none, timestamp_ms=times, values=values, rejected=None, given_offset=None
+            key=none, partition=none, timestamp_ms=times, values=values, rejected=None, still=None, given_offset=None
         )
         return PlacedFeed(batch, slots, slot, stair)
 

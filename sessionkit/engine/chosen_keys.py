@@ -48,17 +48,18 @@ class PartitionSoFar:
         self._waiting_ms = [np.empty(0, np.int64)] * sets  # their windows close when stream time is larger
 
     def needed_rows(
-        self, timestamp_ms: Longs, rejected: Bytes | None, mine: Iterable[Flags]
+        self, timestamp_ms: Longs, moving_ms: Longs, rejected: Bytes | None, mine: Iterable[Flags]
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The rows of the next part that each set of keys needs, rising: its records and their ticks.
 
         Args:
+            moving_ms: to when each record may move stream time.
             rejected: why each record is none that windows look at, 0 if it is one; None if all are.
             mine: for each set which of these records have one of its keys.
         """
         before_ms, stair = int(self._stream_time_ms[0]), np.empty(len(timestamp_ms), np.int64)
         reasons = NO_REJECTIONS if rejected is None else rejected
-        stream_times(np.zeros(len(stair), np.int32), timestamp_ms, reasons, self._stream_time_ms, stair)
+        stream_times(np.zeros(len(stair), np.int32), moving_ms, reasons, self._stream_time_ms, stair)
         is_rise = np.diff(stair, prepend=before_ms) > 0
         rises = np.maximum.accumulate(np.where(is_rise, np.arange(len(stair)), -1))  # the last one up to each record
         for number, own in enumerate(mine):
@@ -104,7 +105,8 @@ class PartitionsSoFar:
             rows, number = np.flatnonzero(batch.partition == code), int(batch.partitions[code])
             so_far = self._partitions.setdefault(number, PartitionSoFar(self._windows))
             rejected = None if batch.rejected is None else batch.rejected[rows]
-            (needed,) = so_far.needed_rows(batch.timestamp_ms[rows], rejected, [mine[rows]])
+            times_ms, moving_ms = batch.timestamp_ms[rows], batch.moving_ms[rows]
+            (needed,) = so_far.needed_rows(times_ms, moving_ms, rejected, [mine[rows]])
             needed = np.union1d(needed, [len(rows) - 1])
             place = self._counts[number] + np.cumsum(is_record[rows]) - 1  # of what is no record: of the last one
             found.append(rows[needed])
@@ -175,7 +177,7 @@ def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) 
     number[keys] = np.arange(len(keys))
     chosen = batch.replace(given_offset=batch.offset).take(rows.at)
     key, rejected = number[chosen.key], np.zeros(len(rows.at), np.uint8) if chosen.rejected is None else chosen.rejected
-    moves = (rejected == 0) | (rejected >= TICK)
+    moves = ((rejected == 0) | (rejected >= TICK)) & (chosen.moving_ms >= 0)
     tick_keys = batch.keys.take(pa.array(chosen.key, mask=(key >= 0) | (chosen.key < 0)))
     if chosen.chosen_from is not None:
         tick_keys = pc.coalesce(tick_keys, chosen.chosen_from.tick_keys)

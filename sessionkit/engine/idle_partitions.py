@@ -43,7 +43,7 @@ def with_idle_ticks(batch: RecordBatch, store: PlanStore | None = None) -> Recor
     order = np.flatnonzero(is_new)
     order = order[np.argsort(clock_ms[order], kind="stable")]
     _check_order(batch, clock_ms, order, last_ms)
-    moves_ms = batch.timestamp_ms if batch.rejected is None else np.where(rejected == 0, batch.timestamp_ms, -1)
+    moves_ms = batch.moving_ms if batch.rejected is None else np.where(rejected == 0, batch.moving_ms, -1)
     stream_time_ms = np.array([each.stream_time_ms for each in before], np.int64)
     before_ms, after_ms = _ticks(order, batch.partition, moves_ms, clock_ms, rule.after_ms, stream_time_ms, last_ms)
     batch = batch.replace(idle=IdleRule(rule.after_ms, None, last_ms))
@@ -151,5 +151,6 @@ def _among(batch: RecordBatch, before_ms: Longs, after_ms: Longs, position: Long
         timestamp_ms=time_ms,
         partition=partition,
         rejected=rejected,
+        still=None if made.still is None else made.still & ~is_tick,
         given_offset=np.where(is_tick, last_offset, made.offset),
     )

@@ -161,7 +161,7 @@ def newest_times(batch: RecordBatch, stream_time_ms: Longs) -> Longs:
     """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()
     counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected >= TICK)
-    np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
+    np.maximum.at(newest, batch.partition[counted], batch.moving_ms[counted])
     return newest
 
 

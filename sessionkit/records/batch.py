@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, is_null, numpy_array, read_only
-from sessionkit.base.decisions import AHEAD, BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
+from sessionkit.base.decisions import NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import AS_STORED, ResultForm
@@ -28,7 +28,14 @@ from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import key_ranks, keys_in
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
-from sessionkit.records.places import ahead_of_arrival, offsets_in, partitions_in, placed_by_key, take_partition_times
+from sessionkit.records.places import (
+    ahead_of_arrival,
+    offsets_in,
+    partitions_in,
+    placed_by_key,
+    rejections,
+    take_partition_times,
+)
 from sessionkit.records.row_names import arrival_remarks, lacking_remarks, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
@@ -83,7 +90,7 @@ class RecordBatch:
     """Records of one or more partitions in arrival order, as columns.
 
     `key` holds codes into `keys` (-1: null), `partition` codes into `partitions`, `rejected` the reason for which a
-    record is dropped before any window is looked at (0: none).
+    record is dropped before any window is looked at (0: none). `still` marks those that count and move no stream time.
     """
 
     keys: pa.Array
@@ -92,6 +99,7 @@ class RecordBatch:
     partition: Codes
     partitions: Longs
     rejected: Bytes | None = None
+    still: Flags | None = None
     given_offset: Longs | None = None
     first_offset: Longs | None = None
     row: Rows | None = None  # of the data, where its rows were sorted by time
@@ -106,7 +114,7 @@ class RecordBatch:
     finer: str = ""  # the column of times, where these are finer than a millisecond
 
     def __post_init__(self) -> None:
-        for name in ("key", "timestamp_ms", "partition", "rejected", "given_offset", "row"):
+        for name in ("key", "timestamp_ms", "partition", "rejected", "still", "given_offset", "row"):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, read_only(column))
@@ -136,6 +144,7 @@ class RecordBatch:
             timestamp_ms=self.timestamp_ms[rows],
             partition=self.partition[rows],
             rejected=None if self.rejected is None else self.rejected[rows],
+            still=None if self.still is None else self.still[rows],
             given_offset=None if self.given_offset is None else self.given_offset[rows],
             row=None if self.row is None else self.row[rows],
             idle=None if self.idle is None else self.idle.at(rows),
@@ -173,12 +182,22 @@ class RecordBatch:
         """True for each record that windows look at: those that are not rejected."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
 
+    @property
+    def moves(self) -> Flags:
+        """True for each of the usable records that stream time goes by."""
+        return self.usable if self.still is None else self.usable & ~self.still
+
     def stream_times_ms(self, last_ms: Longs) -> Longs:
         """Stream time of its partition once each record was seen; `last_ms` is that of all partitions, moved along."""
         out, rejected = np.empty(len(self), np.int64), self.rejected
         rejected = np.empty(0, np.uint8) if rejected is None else rejected
-        stream_times(self.partition, self.timestamp_ms, rejected, last_ms, out)
+        stream_times(self.partition, self.moving_ms, rejected, last_ms, out)
         return out
+
+    @cached_property
+    def moving_ms(self) -> Longs:
+        """The time to which each record may move stream time: its own, or -1 where it is to leave it as it is."""
+        return self.timestamp_ms if self.still is None else np.where(self.still, -1, self.timestamp_ms)
 
     @cached_property
     def key_ranks(self) -> Longs:
@@ -276,7 +295,9 @@ def batch_of(
             timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition, ahead)
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
-    rejected = _rejections(key, timestamp_ms, bad_time, ahead, source)
+    still, ahead = (ahead, None) if source.ahead == "keep" else (None, ahead)
+    remarks += [] if still is None else [source.kept_ahead]
+    rejected = rejections(key, timestamp_ms, bad_time, ahead, source)
     zone = known_zone(source.timezone or source.shown_in or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
@@ -289,6 +310,7 @@ def batch_of(
         partition=partition,
         partitions=partitions,
         rejected=rejected,
+        still=still,
         given_offset=offset,
         values=values,
         labels=NO_LABELS if source.label is None else Labels.of(table, source.label),
@@ -342,22 +364,6 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     if pa.types.is_large_binary(keys.type):
         return keys.type
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
-
-
-def _rejections(
-    key: Codes, timestamp_ms: Longs, bad_time: Flags | None, ahead: Flags | None, source: Source
-) -> Bytes | None:
-    has_null_key = bool(len(key)) and int(key.min()) < 0
-    if bad_time is None and ahead is None and not has_null_key:
-        return None
-    rejected = np.where(key < 0, NULL_KEY, 0).astype(np.uint8)
-    if bad_time is not None:  # Kafka looks at the time first, where the record enters the task
-        if not source.before_1970:
-            rejected[timestamp_ms < 0] = NEGATIVE_TIME
-        rejected[bad_time] = BAD_TIME
-    if ahead is not None:
-        rejected[ahead] = AHEAD
-    return rejected
 
 
 def arrival_order(table: pa.Table, source: Source, timestamp_ms: Longs) -> Rows | None:

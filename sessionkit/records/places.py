@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Codes, Flags, Longs, numpy_array
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, numpy_array
 from sessionkit.base.calls import called_as
+from sessionkit.base.decisions import AHEAD, BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.records.loops import first_not_rising, partition_codes
@@ -126,6 +127,23 @@ def ahead_of_arrival(
     if bad is not None:
         ahead &= ~bad
     return ahead if ahead.any() else None
+
+
+def rejections(
+    key: Codes, timestamp_ms: Longs, bad_time: Flags | None, ahead: Flags | None, source: Source
+) -> Bytes | None:
+    """Why each record is in no window, 0 where it may be in one; None if all may."""
+    has_null_key = bool(len(key)) and int(key.min()) < 0
+    if bad_time is None and ahead is None and not has_null_key:
+        return None
+    rejected = np.where(key < 0, NULL_KEY, 0).astype(np.uint8)
+    if bad_time is not None:  # Kafka looks at the time first, where the record enters the task
+        if not source.before_1970:
+            rejected[timestamp_ms < 0] = NEGATIVE_TIME
+        rejected[bad_time] = BAD_TIME
+    if ahead is not None:
+        rejected[ahead] = AHEAD
+    return rejected
 
 
 def take_partition_times(

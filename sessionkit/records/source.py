@@ -26,7 +26,7 @@ TIME_UNITS = get_args(TimeUnit)
 FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
-_WAYS_AHEAD = 'ahead="drop" leaves it out; ahead="keep", not built yet, counts it and leaves stream time where it is'
+_WAYS_AHEAD = 'ahead="drop" leaves it out; ahead="keep" counts it; both leave stream time where it is'
 _AS_ARRIVED = "rows stand in the order in which they arrived, as df.sort_values({!r}) puts them"
 _TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator", "label")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
@@ -149,10 +149,6 @@ class Source:
             want = 'arrival="arrived", the column that says when each record arrived by the wall clock'
             what = f"{asked[0].partition('=')[0]}= needs a clock that a replay reads again"
             raise InvalidArgument(problem(what, asked[0], want))
-        if self.ahead == "keep":
-            want = 'ahead="drop", which counts such records as dropped; or correct their times before the run'
-            what = "no window takes a record whose time does not move stream time yet"
-            raise NotBuilt(problem(what, 'ahead="keep"', want))
 
     def _check_idle(self) -> None:
         """Refuses `idle_after=` without partitions, or with an order that is made up afterwards."""
@@ -177,9 +173,19 @@ class Source:
         return None if self.max_ahead is None else duration_ms(self.max_ahead, "max_ahead")
 
     @property
+    def kept_ahead(self) -> str:
+        """The remark that there are records which count, though they are too far ahead to move stream time."""
+        said = f"Some times are more than {self._most_ahead} ahead of their arrival"
+        return f'{said} ({self.timestamp!r}, {self.arrival!r}): they count and move no stream time, by ahead="keep".'
+
+    @property
+    def _most_ahead(self) -> str:
+        return show_duration(self.max_ahead_ms or 0)
+
+    @property
     def lacks(self) -> dict[int, tuple[str, Iterable[str | None]]]:
         """What a record that is rejected for each of these reasons lacks, in which columns."""
-        of_time = f"time that is at most {show_duration(self.max_ahead_ms or 0)} ahead of its arrival"
+        of_time = f"time that is at most {self._most_ahead} ahead of its arrival"
         return {
             NULL_KEY: ("key", self.keys),
             BAD_TIME: ("usable time", (self.timestamp,)),

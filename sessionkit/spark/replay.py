@@ -14,7 +14,7 @@ import pyarrow as pa
 from sessionkit.advice.pauses import FEWEST_OF_A_PACE, OWN_PACE, Pauses
 from sessionkit.advice.replay import Counts, Replay, order_lag_ms
 from sessionkit.base.arrays import Longs
-from sessionkit.base.decisions import BAD_TIME, NULL_KEY
+from sessionkit.base.decisions import AHEAD, BAD_TIME, NULL_KEY
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import plural
 from sessionkit.engine.apart import Apart
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LONG, _TEXT = pa.int64(), pa.string()
 _COUNTS = dict.fromkeys(("place", *Counts._fields), _LONG)
 _FACTS = {
-    **dict.fromkeys(("records", "usable", "null_key", "bad_time", "late", "behind_ms"), _LONG),
+    **dict.fromkeys(("records", "usable", "null_key", "bad_time", "ahead", "late", "behind_ms"), _LONG),
     "keys": _TEXT, "remarks": pa.list_(_TEXT),
 }  # fmt: skip
 _WHY = {
@@ -127,10 +127,9 @@ class SparkReplay(Replay):
             words = _COUNTED.sub("of \0;", said)
             counts[words] = counts.get(words, 0) + int(found[1].replace(",", "") if found else 0)
         remarks = [words.replace("\0", plural(count, "record")) for words, count in counts.items()]
-        lacking = {NULL_KEY: self._total("null_key"), BAD_TIME: self._total("bad_time")}
-        source = self._run.plan.source
-        lacks = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", [source.timestamp])}
-        return (*remarks, *lacking_remarks(lacking, self._total("records"), lacks))
+        named = {NULL_KEY: "null_key", BAD_TIME: "bad_time", AHEAD: "ahead"}
+        lacking = {code: self._total(name) for code, name in named.items()}
+        return (*remarks, *lacking_remarks(lacking, self._total("records"), self._run.plan.source.lacks))
 
     @cached_property
     def _span(self) -> tuple[int, int]:

@@ -232,7 +232,8 @@ class SessionTrace(Trace):
     def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
         windows, batch, kept = self.window_columns, self.batch, self.accepted
         yield "stream time never falls", self.stream_time_rises()
-        before_ms, is_ahead = self.first_stream_time_ms.copy(), self.decision == AHEAD
+        is_ahead = (self.decision == AHEAD) | (self.batch.moving_ms < 0)
+        before_ms = self.first_stream_time_ms.copy()
         moved = moves_stream_time(self.batch.partition, self.stream_time_ms, is_ahead, before_ms)
         yield "a record that is ahead of its arrival moves no stream time", not moved
         same_key = windows.key[self.window[kept]] == batch.key[kept]

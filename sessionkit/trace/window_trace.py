@@ -254,7 +254,8 @@ class WindowTrace(Trace):
         in_range = not len(windows.key) or bool((touches.window < len(windows.key)).all())
         yield "each window that is named is there", in_range
         yield "stream time never falls", self.stream_time_rises()
-        before_ms, is_ahead = self.first_stream_time_ms.copy(), self.decision == AHEAD
+        is_ahead = (self.decision == AHEAD) | (self.batch.moving_ms < 0)
+        before_ms = self.first_stream_time_ms.copy()
         moved = moves_stream_time(self.batch.partition, self.stream_time_ms, is_ahead, before_ms)
         yield "a record that is ahead of its arrival moves no stream time", not moved
         row = touches.window[live]

@@ -99,7 +99,8 @@ def _lateness(task_id: str, trace: Trace, code: int, clock_ms: Longs | None) -> 
     own = np.flatnonzero((trace.batch.partition == code) & ~rejected)
     times = trace.batch.timestamp_ms[own]
     first_ms = trace.first_stream_time_ms[code]
-    behind: Longs = np.maximum.accumulate(np.maximum(times, first_ms)) - times
+    newest = np.maximum.accumulate(np.maximum(trace.batch.moving_ms[own], first_ms))
+    behind: Longs = np.maximum(newest - times, 0)  # of one that is ahead and moves nothing
     if clock_ms is not None:
         behind = behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
     values = (float(behind.mean()), float(behind.max())) if len(behind) else (None, None)

@@ -98,7 +98,8 @@ class Player(Board):
         counts.append(Count("final", closed, f"{self.run.plan._complete_windows.noun}s closed so far"))
         if stream_ms >= 0:
             behind = int(np.max(trace.stream_time_ms[: row + 1]) - trace.batch.timestamp_ms[row])
-            late = f"this record is {show_duration(behind)} behind it" if behind > 0 else "this record is the newest"
+            where = "behind" if behind > 0 else "ahead of"
+            late = f"this record is {show_duration(abs(behind))} {where} it" if behind else "this record is the newest"
             counts.append(Count("stream time", stream_ms, late, shown=axis.show(stream_ms)))
         return counts
 

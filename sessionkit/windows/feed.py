@@ -213,7 +213,7 @@ class Feed:
         batch = self.batch
         rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[lo:hi]
         partition = batch.partition[lo:hi]
-        stream_times(partition, batch.timestamp_ms[lo:hi], rejected, self.stream_time_ms, stair)
+        stream_times(partition, batch.moving_ms[lo:hi], rejected, self.stream_time_ms, stair)
         self.slots.number(batch.key[lo:hi], partition, slot, rejected)
         np.copyto(decision[: len(rejected)], rejected, where=rejected != 0)
 

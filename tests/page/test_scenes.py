@@ -186,6 +186,25 @@ def test_records_of_clocks_that_were_never_set_are_drawn_alike(tab: Tab, name: s
     assert_drawn_alike(tab, plan_of_shape("1h").run(FRAMES[name]()), [(0, 0)])
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "windows", [sk.SessionWindows(inactivity_gap_ms=7, grace_ms=3), sk.TimeWindows(size_ms=12, grace_ms=0)]
+)
+def test_records_that_are_ahead_and_kept_are_drawn_and_explained_alike(tab: Tab, windows: Any, seed: int) -> None:
+    """They move no stream time; the first record of each partition is one of them."""
+    rng = np.random.default_rng(seed)
+    came, partition = np.arange(120), np.append([0, 1], rng.integers(0, 2, 118))
+    is_ahead = np.append([True, True], rng.random(118) < 0.2)
+    at = np.where(is_ahead, came + rng.integers(21, 60, 120), np.maximum(came - rng.integers(0, 15, 120), 0))
+    data = {"who": rng.choice(["ada", "bob"], 120), "at": at, "came": came, "part": partition}
+    group = sk.group_by_key(
+        "who", timestamp="at", unit="ms", partition="part", arrival="came", max_ahead="20ms", ahead="keep"
+    )
+    run = group.windowed_by(windows).count().run(pa.table(data))
+    assert (run.trace.batch.timestamp_ms > run.trace.stream_time_ms).sum() > 9
+    assert_drawn_alike(tab, run, [(0, 0), (0, 1), (1, 0)])
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_record_and_one_are_drawn(tab: Tab, count: int) -> None:
     data = {"who": ["ada"][:count], "at": [5_000][:count]}

@@ -192,7 +192,10 @@ def test_records_for_kafka_have_keys_and_times_as_they_are_inside(spark: SparkSe
         assert sk.to_kafka(run, partitions=3, changelog=run.changelog()).collect() == found
 
 
-def test_records_ahead_of_their_arrival_are_dropped_on_spark_as_here(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ahead_is", ["drop", "keep"])
+def test_records_ahead_of_their_arrival_are_dropped_or_kept_on_spark_as_here(
+    spark: SparkSession, tmp_path: Path, ahead_is: Any
+) -> None:
     table = night()
     got = np.datetime64(CHANGE.replace(tzinfo=None)) + np.arange(len(table)).astype("m8[m]") - np.timedelta64(150, "m")
     table = table.append_column("got", pa.array(got.astype("M8[us]")).cast(pa.timestamp("us", "UTC")))
@@ -200,14 +203,22 @@ def test_records_ahead_of_their_arrival_are_dropped_on_spark_as_here(spark: Spar
     at = pa.array(table["at"].cast(pa.int64()).to_numpy() + ahead).cast(pa.timestamp("us", "UTC"))
     table = table.set_column(table.column_names.index("at"), "at", at)
     places: dict[str, Any] = {"timestamp": "at", "partition": "part", "offset": "place"}
-    group = sk.group_by_key("user", **places, arrival="got", max_ahead="5m", ahead="drop")
+    group = sk.group_by_key("user", **places, arrival="got", max_ahead="5m", ahead=ahead_is)
     plan = group.windowed_by(KINDS["session"]).emit(FINALS).aggregate(count=sk.count(), most=sk.max("amount"))
     local, files = plan.run(table), write_files(table, tmp_path / "in", [100, 200])
     run = plan.run(spark.read.parquet(str(files)))
-    assert run.metrics() == local.metrics() and local.metrics()["dropped-ahead"] == 6
+    dropped = 6 if ahead_is == "drop" else 0
+    assert run.metrics() == local.metrics() and local.metrics()["dropped-ahead"] == dropped
+    assert set(run.remarks()) >= {each for each in local.remarks() if "ahead" in each} != set()
     names = ("partition", "offset", "reason")
     lost = [in_order(each.select(names), *names).to_pydict() for each in (local.dropped(), run.dropped().toArrow())]
     assert lost[0] == lost[1]
     assert run.table().count() == len(local.table())
+    whole = ["partition", "user", "window_start", "window_end", "count", "most"]
+    of_ada = local.table().filter(pa.compute.equal(local.table()["user"], "ada"))
+    for ours, theirs in ((local.table(), run.by_key().table()), (of_ada, run.of("ada").table())):
+        theirs = theirs if isinstance(theirs, pa.Table) else theirs.toArrow()
+        rows = [in_order(each.select(whole), *whole[:3]).to_pydict() for each in (ours, theirs)]
+        assert rows[0] == rows[1]
     with collected(plan.stream(read_stream(spark, files)).events(), tmp_path / "checkpoint") as batches:
-        assert sum(reason == "ahead" for each in batches for reason in each["reason"].to_pylist()) == 6
+        assert sum(reason == "ahead" for each in batches for reason in each["reason"].to_pylist()) == dropped

@@ -91,7 +91,7 @@ def late_cause(
     no cause: they come between others that are not, and those of a key that is late now are not all late. Where it is
     not `is_many`, only single records that are ahead are looked for.
     """
-    rows = np.flatnonzero(batch.usable)
+    rows = np.flatnonzero(batch.moves)
     records = len(rows) + elsewhere.records
     if batch.chosen_from is not None or records <= MANY_LATE:
         return None  # the others are not all there
@@ -116,7 +116,7 @@ def late_cause(
 
 def far_behind(batch: RecordBatch, lag_ms: int) -> Cause | None:
     """The few records that lie before nearly all others by several times the span of these, late or not."""
-    rows = np.flatnonzero(batch.usable)
+    rows = np.flatnonzero(batch.moves)
     times = batch.timestamp_ms[rows]
     first_ms, _ = usual_span(times)
     behind = np.flatnonzero(times < first_ms)

@@ -27,7 +27,7 @@ from sessionkit.views.dropped import dropped_rows
 from sessionkit.windows.contract import SessionKind, WindowKind
 
 PLACE = "place"  # of chosen rows: how many records of its partition came before each
-_OWN = ("offset", "timestamp_ms", "rejected", "key")
+_OWN = ("offset", "timestamp_ms", "rejected", "still", "key")
 
 
 def row_number_name(schema: pa.Schema) -> str:
@@ -77,7 +77,7 @@ def choose(
         for table in tables:
             batch = job.read(table)
             chosen = np.isin(batch.key, codes_among(batch.keys, keys))
-            (rows,) = so_far.needed_rows(batch.timestamp_ms, batch.rejected, [chosen])
+            (rows,) = so_far.needed_rows(batch.timestamp_ms, batch.moving_ms, batch.rejected, [chosen])
             placed = table.append_column(PLACE, pa.array(np.arange(count, count + len(batch))))
             count, last = count + len(batch), len(batch) - 1
             rest = placed.slice(last, 0 if len(rows) and rows[-1] == last else 1)  # up to it the partition was read
@@ -98,7 +98,8 @@ def _parts(so_far: list[PartitionSoFar], batch: RecordBatch, shares: int) -> Ite
     """The part that each share gets of the next records of a partition."""
     share = np.append(shares_of(batch.keys, shares), 0)[batch.key]  # a null key, code -1, takes the last
     masks = [share == number for number in range(shares)]
-    needed = (each.needed_rows(batch.timestamp_ms, batch.rejected, masks) for each in so_far)
+    times_ms, moving_ms = batch.timestamp_ms, batch.moving_ms
+    needed = (each.needed_rows(times_ms, moving_ms, batch.rejected, masks) for each in so_far)
     for number, of_each in enumerate(zip(*needed, strict=True)):
         rows = of_each[0] if len(of_each) == 1 else np.unique(np.concatenate(of_each))
         yield _part(batch, rows, share[rows] != number)
@@ -111,6 +112,7 @@ def _part(batch: RecordBatch, rows: Rows, tick: Flags) -> pa.Table:
         batch.offset[rows],
         batch.timestamp_ms[rows],
         np.where(tick, np.uint8(TICK), rejected),
+        pa.array(np.zeros(len(rows), np.bool_) if batch.still is None else batch.still[rows]),
         batch.keys.take(pa.array(key, mask=tick | (key < 0))),
         *(column.take(place) for column in batch.values.values()),  # type: ignore[union-attr]
     ]
@@ -147,7 +149,7 @@ def records_of(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
     """The records and ticks of a share as the engine reads them."""
     table = pa.concat_tables(tables).combine_chunks()
     code = pc.dictionary_encode(table["key"]).combine_chunks()
-    rejected = table["rejected"].to_numpy()
+    rejected, still = table["rejected"].to_numpy(), table["still"].to_numpy()
     return RecordBatch(
         keys=code.dictionary,
         key=code.indices.fill_null(-1).to_numpy().astype(np.int32),
@@ -155,6 +157,7 @@ def records_of(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
         partition=np.zeros(len(table), np.int32),
         partitions=np.full(1, number, np.int64),
         rejected=rejected if rejected.any() else None,
+        still=still if still.any() else None,
         given_offset=table["offset"].to_numpy(),
         values={name: table[f"v{place}"].combine_chunks() for place, name in enumerate(job.value_columns)},
     )

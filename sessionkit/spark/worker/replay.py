@@ -14,7 +14,7 @@ import pyarrow as pa
 from sessionkit.advice.pauses import keyed_pauses
 from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.arrays import Longs
-from sessionkit.base.decisions import BAD_TIME, NULL_KEY
+from sessionkit.base.decisions import AHEAD, BAD_TIME, NULL_KEY
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.labels import record_name
@@ -78,15 +78,16 @@ def apart(replay: Replay, job: Job, *, windows: WindowKind) -> dict[str, object]
 
 def facts(replay: Replay, job: Job, *, lag_ms: int) -> dict[str, object]:
     """How many records there are, lack something or are late; how their times lie; and remarks on them."""
-    batch, times = replay.batch, replay.batch.timestamp_ms[replay.batch.usable]
+    batch, times = replay.batch, replay.batch.timestamp_ms[replay.batch.moves]
     lacking = [
-        0 if batch.rejected is None else int(np.count_nonzero(batch.rejected == c)) for c in (NULL_KEY, BAD_TIME)
+        0 if batch.rejected is None else int(np.count_nonzero(batch.rejected == c)) for c in (NULL_KEY, BAD_TIME, AHEAD)
     ]
     return {
         "records": [len(batch)],
-        "usable": [len(times)],
+        "usable": [int(np.count_nonzero(batch.usable))],
         "null_key": lacking[:1],
-        "bad_time": lacking[1:],
+        "bad_time": lacking[1:2],
+        "ahead": lacking[2:],
         "late": [int(np.count_nonzero(are_late(times, lag_ms)))],
         "behind_ms": [int((np.maximum.accumulate(times) - times).max(initial=0))],
         "keys": [repr(batch.keys[:2].to_pylist()) if len(batch.keys) else None],
@@ -121,7 +122,7 @@ def why_late(replay: Replay, job: Job, *, looked: Looked, numbers: Longs) -> dic
     batch, number = replay.batch, int(replay.batch.partitions[0])
     code = np.full(len(batch), np.searchsorted(numbers, number), np.int32)
     batch = batch.replace(partitions=numbers, partition=code)  # names of records say theirs where there are several
-    cause, rows = looked.cause(batch, number, job), np.flatnonzero(batch.usable)
+    cause, rows = looked.cause(batch, number, job), np.flatnonzero(batch.moves)
     times = batch.timestamp_ms[rows]
     behind = times < looked.before_ms
     return {

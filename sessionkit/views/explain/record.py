@@ -27,6 +27,11 @@ from sessionkit.views.words import (
 )
 from sessionkit.windows.contract import SessionKind, WindowKind
 
+_KEPT_AHEAD = (
+    'Its time lies further ahead of its arrival than max_ahead= allows: it moves no stream time, as ahead="keep" says '
+    "(a rule of sessionkit's own, which Kafka does not have)."
+)
+
 
 class Explanation(str):
     """A few sentences; prints as they are, and shows as a paragraph in a notebook. That of a record has a picture."""
@@ -43,7 +48,7 @@ class Explanation(str):
         """The chain that led to a decision: the record, the close line, stream time, and the record that moved it.
 
         Raises:
-            InvalidArgument: it explains a window, or a record that has no place in time.
+            InvalidArgument: it explains a window, or a record that has no place in time, or came before stream time.
         Example:
             >>> run = waves.run(flights)
             >>> figure = run.explain(offset=int(run.dropped(missing_grace=False)["offset"][0])).figure()
@@ -72,8 +77,10 @@ def explain_decision(trace: Trace, windows: WindowKind, index: int) -> Explanati
         return Explanation(f"{name} {PLAIN[code]}.")
     became, *more = EXPLAINED[type(trace)](trace, windows, index, at)
     said = f"{name}, event time {at(int(trace.batch.timestamp_ms[index]))}, {became}."
+    if trace.batch.still is not None and trace.batch.still[index]:
+        more.append(_KEPT_AHEAD)
     text = " ".join([said, *more, who_moved(trace, index), *in_zone(trace)])
-    return Explanation(text, (trace, windows, index))
+    return Explanation(text, (trace, windows, index) if trace.stream_time_ms[index] >= 0 else None)
 
 
 def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Callable[[int], str]) -> list[str]:
@@ -123,6 +130,8 @@ def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[st
 
 def who_moved(trace: Trace, index: int) -> str:
     """Which record had moved stream time to where record `index` met it."""
+    if trace.stream_time_ms[index] < 0:
+        return "No record had moved stream time yet."
     stream, key = clock(trace)(int(trace.stream_time_ms[index])), trace.batch.key
     mover = int(trace.moved_by(np.array([index]))[0])
     if mover < 0:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.base.decisions import LATE
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt
 
 DAY = "2024-07-01 "
@@ -56,12 +57,9 @@ def test_a_record_may_be_as_far_ahead_as_is_said_and_no_further() -> None:
     assert exact.windowed_by(WINDOWS).count().run(rows[:1]).trace.records()["reason"].to_pylist() == ["ahead"]
 
 
-@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(6))
-def test_dropping_them_is_as_if_they_had_never_come(seed: int, kind: str, strategy: Any) -> None:
+def _mixed(seed: int, count: int = 300) -> tuple[pd.DataFrame, Any]:
+    """Records of two partitions, some of them far ahead of their arrival; and which of them are by more than 20 ms."""
     rng = np.random.default_rng(seed)
-    count = 300
     got = np.sort(rng.integers(0, 400, count))
     at = np.maximum(0, got - rng.integers(0, 12, count))
     is_far = rng.random(count) < 0.1
@@ -69,17 +67,25 @@ def test_dropping_them_is_as_if_they_had_never_come(seed: int, kind: str, strate
     keys, values = rng.choice(["a", "b", None], count, p=[0.6, 0.3, 0.1]), rng.integers(0, 9, count)
     rows = pd.DataFrame({"k": keys, "at": at, "got": got, "p": rng.integers(0, 2, count), "n": values})
     rows["o"] = rows.groupby("p").cumcount()
+    return rows, at - got > 20
+
+
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_dropping_them_is_as_if_they_had_never_come(seed: int, kind: str, strategy: Any) -> None:
+    rows, ahead = _mixed(seed)
 
     def plan(**guard: Any) -> sk.Plan:
         grouped = sk.group_by_key("k", timestamp="at", unit="ms", partition="p", offset="o", **guard)
         return grouped.windowed_by(KINDS[kind]).emit(strategy).aggregate(n=sk.count(), s=sk.sum("n"))
 
     guarded = plan(**GUARD | {"max_ahead": "20ms"})
-    run, rest = guarded.run(rows), plan().run(rows[at - got <= 20])
+    run, rest = guarded.run(rows), plan().run(rows[~ahead])
     run.trace.check()
     for view in ("table", "changelog"):
         pd.testing.assert_frame_equal(getattr(run, view)(), getattr(rest, view)())
-    assert run.trace.counts().get("ahead", 0) == int((at - got > 20).sum()) > 0
+    assert run.trace.counts().get("ahead", 0) == int(ahead.sum()) > 0
     unlimited = plan(**GUARD | {"max_ahead": "1h"}).run(rows)
     pd.testing.assert_frame_equal(unlimited.changelog(), plan().run(rows).changelog())
     half = sk.open_store("memory", "half", of=guarded._complete_windows.holds)
@@ -133,9 +139,105 @@ def test_what_is_said_by_halves_is_refused_with_the_other_half(given: dict[str, 
         sk.group_by_key("user", timestamp="at", **GUARD | given)
 
 
-def test_keeping_them_is_not_built() -> None:
-    with pytest.raises(NotBuilt, match='got ahead="keep"; ahead="drop", which counts such records as dropped'):
-        sk.group_by_key("user", timestamp="at", **GUARD | {"ahead": "keep"})
+KEEP = GUARD | {"ahead": "keep"}
+
+
+def _sessions_by_hand(rows: pd.DataFrame, ahead: Any, gap: int, grace: int) -> tuple[list[Any], list[int]]:
+    """Each session (partition, key, start, end, records) and the late rows, as Kafka's processor has it."""
+    stream: dict[int, int] = {}
+    sessions: list[list[Any]] = []
+    late = []
+    for row, (key, at, partition) in enumerate(zip(rows["k"], rows["at"], rows["p"], strict=True)):
+        if key is None:
+            continue
+        if not ahead[row]:
+            stream[partition] = max(stream.get(partition, -1), at)
+        close = stream.get(partition, -1) - gap - grace
+        mine = (partition, key)
+        met = [s for s in sessions if s[0] == mine and s[1] <= at + gap and s[2] >= max(at - gap, close)]
+        whole = [mine, min([at, *(s[1] for s in met)]), max([at, *(s[2] for s in met)]), 1 + sum(s[3] for s in met)]
+        if whole[2] < close:
+            late.append(row)
+            continue
+        sessions = [s for s in sessions if s not in met] + [whole]
+    return sorted([*s[0], *s[1:]] for s in sessions), late
+
+
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("seed", range(8))
+def test_those_that_are_kept_count_and_move_no_stream_time(seed: int, strategy: Any) -> None:
+    rows, ahead = _mixed(seed)
+    grouped = sk.group_by_key("k", timestamp="at", unit="ms", partition="p", offset="o", **KEEP | {"max_ahead": "20ms"})
+    plan = grouped.windowed_by(KINDS["sessions"]).emit(strategy).aggregate(n=sk.count())
+    run = plan.run(rows)
+    run.trace.check()
+    sessions, late = _sessions_by_hand(rows, ahead, 7, 3)
+    shown = [list(row) for row in zip(run.table()["partition"], run.table()["k"], run.table()["n"], strict=True)]
+    assert sorted(shown) == sorted([p, k, n] for p, k, _, _, n in sessions)
+    assert np.flatnonzero(run.trace.decision == LATE).tolist() == late
+    assert "ahead" not in run.trace.counts() and ahead.sum() > 10
+
+
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_any_cut_and_any_way_of_running_gives_what_one_run_keeps(
+    seed: int, kind: str, strategy: Any, tmp_path: Path
+) -> None:
+    rows, ahead = _mixed(seed)
+    guard = KEEP | {"max_ahead": "20ms"}
+    grouped = sk.group_by_key("k", timestamp="at", unit="ms", partition="p", offset="o", **guard)
+    plan = grouped.windowed_by(KINDS[kind]).emit(strategy).aggregate(n=sk.count(), s=sk.sum("n"))
+    run = plan.run(rows)
+    run.trace.check()
+    stair = [-1, -1]
+    for row, (at, partition, key) in enumerate(zip(rows["at"], rows["p"], rows["k"], strict=True)):
+        stair[partition] = stair[partition] if ahead[row] or key is None else max(stair[partition], at)
+        assert run.trace.stream_time_ms[row] == stair[partition]
+    store = sk.open_store("memory", "half", of=plan._complete_windows.holds)
+    parts = [plan.run(part, store=store) for part in (rows[:140], rows[140:])]
+    changes = pd.concat([part.changelog() for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(changes, run.changelog())
+    of_a = run.changelog().query("k == 'a'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(plan.run(rows, keys=["a"]).changelog(), of_a)
+    untraced = plan.run(rows, trace=False)
+    pd.testing.assert_frame_equal(untraced.table(), run.table())
+    assert untraced.remarks()[0] == run.remarks()[0]
+    written = plan.write(rows, table=tmp_path / "table", changelog=tmp_path / "changelog")
+    changed = pd.read_parquet(tmp_path / "changelog").sort_values(["partition", "offset"], kind="stable")
+    assert (
+        changed["what"].astype(str).tolist()
+        == run.changelog().sort_values(["partition", "offset"], kind="stable")["what"].astype(str).tolist()
+    )
+    assert any("they count and move no stream time" in remark for remark in written.remarks())
+
+
+def test_a_kept_one_is_explained_and_closes_nothing() -> None:
+    run = sk.group_by_key("user", timestamp="at", **KEEP).windowed_by(WINDOWS).count().run(CLICKS)
+    run.trace.check()
+    assert run.table()["count"].tolist() == [2, 1, 2] and len(run.dropped()) == 0
+    said = 'it moves no stream time, as ahead="keep" says (a rule of sessionkit\'s own, which Kafka does not have).'
+    assert said in str(run.explain(offset=2)) and said not in str(run.explain(offset=3))
+    remark = "Some times are more than 5 min ahead of their arrival ('at', 'got'): they count and move no stream time, "
+    assert run.remarks() == [remark + 'by ahead="keep".']
+    none = {name: value for name, value in run.metrics().items() if name.startswith("record-lateness")}
+    assert all(value >= 0 for value in none.values())
+
+
+def test_one_ahead_that_comes_first_begins_no_stream_time() -> None:
+    rows = CLICKS.iloc[[2, 0, 1, 3, 4]]
+    run = sk.group_by_key("user", timestamp="at", **KEEP).windowed_by(WINDOWS).count().run(rows)
+    run.trace.check()
+    assert run.trace.stream_time_ms[0] == -1 and len(run.dropped()) == 0
+    assert "it moves no stream time" in str(run.explain(offset=0))
+
+
+def test_idle_partitions_follow_no_record_that_is_kept_ahead() -> None:
+    rows = CLICKS.assign(shard=[0, 1, 0, 1, 0])
+    grouped = sk.group_by_key("user", timestamp="at", partition="shard", idle_after="30s", **KEEP)
+    run = grouped.windowed_by(WINDOWS).count().run(rows)
+    run.trace.check()
+    assert run.trace.stream_time_ms.max() == CLICKS["at"][4].value // 10**6 and len(run.dropped()) == 0
 
 
 def test_kafka_has_no_such_rule() -> None:

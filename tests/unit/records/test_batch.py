@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
-from sessionkit.records.batch import BAD_TIME, NEGATIVE_TIME, NULL_KEY, PythonObjects, read_records
+from sessionkit.records.batch import PythonObjects, read_records
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.places import partition_for
 from sessionkit.records.source import Source

@@ -4,7 +4,9 @@ const PLAIN = {
   11: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
   12: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
   13: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
+  16: "was dropped: its time lies further ahead of its arrival than max_ahead= allows. It does not move stream time (a rule of sessionkit's own, which Kafka does not have)",
 };
+const KEPT_AHEAD = `Its time lies further ahead of its arrival than max_ahead= allows: it moves no stream time, as ahead="keep" says (a rule of sessionkit's own, which Kafka does not have).`;
 const NAMED_WINDOWS = 3; // so many are named one by one; of more, the first and the last
 
 const lowerFirst = (name) => name[0].toLowerCase() + name.slice(1);
@@ -52,11 +54,11 @@ class Explainer {
       words.push(`It arrived when stream time was ${at(stream)}, so ${line}.`, this.closedNear(i));
       const missing = missingGrace(records, lengths, i);
       words.push(`It came ${lacked(missing)} too late: with grace ${graceWith(lengths.grace, missing)} instead of ${grace} it would have been kept.`);
-    } else if (done.decision[i] === OPENED) {
-      words.push(...this.goneNear(i));
-    } else if (time < close) {
-      words.push(`It was late, ${aboutDuration(close - time)} behind the close line: ${line}. But it was kept, as it touches a session that was still open.`);
+    } else {
+      const kept = `It was late, ${aboutDuration(close - time)} behind the close line: ${line}. But it was kept, as it touches a session that was still open.`;
+      words.push(...(done.decision[i] !== OPENED && time < close ? [kept] : []), ...this.goneNear(i));
     }
+    if (time > stream) words.push(KEPT_AHEAD);
     return [...words, this.whoMoved(i), ...this.times];
   }
 
@@ -104,18 +106,20 @@ class Explainer {
     const near = this.near(i);
     if (!near) return [];
     const close = this.records.stream[i] - this.done.lag;
-    const gone = near[1] < close ? `was closed already: what ended before ${this.at(close)} was` : "the store had forgotten it";
+    const { grace } = this.lengths;
+    const enough = `with grace ${graceWith(grace, close - near[1])} instead of ${showDuration(grace)} it would have been open`;
+    const gone = near[1] < close ? `was closed already: what ended before ${this.at(close)} was; ${enough}` : "the store had forgotten it";
     return [`The session ${this.span(...near)} would have taken it, but ${gone}.`];
   }
 
-  // Bounds of the last session of its key, open or not, that was within the gap of a record when it came.
+  // Bounds of the last other session of its key, open or not, that was within the gap of a record when it came.
   near(i) {
     const { records, lengths, done } = this;
     const { windows, merges } = done;
-    const absorbed = new Set(merges.absorbed.filter((_, n) => merges.at[n] < i));
+    const own = new Set([done.window[i], ...merges.absorbed.filter((_, n) => merges.at[n] <= i)]);
     let found = null;
     for (let window = 0; window < windows.slot.length && windows.openedAt[window] < i; window++) {
-      if (windows.slot[window] !== records.slot[i] || absorbed.has(window)) continue;
+      if (windows.slot[window] !== records.slot[i] || own.has(window)) continue;
       const [start, end] = this.boundsBefore(window, i);
       if (start > records.time[i] + lengths.gap || end < records.time[i] - lengths.gap) continue;
       if (!found || end > found[1]) found = [start, end];
@@ -136,6 +140,7 @@ class Explainer {
   whoMoved(i) {
     const { records } = this;
     const stream = records.stream[i];
+    if (stream < 0) return "No record had moved stream time yet.";
     const [mover] = this.mover(i);
     if (mover === i) return `It moved stream time to ${this.at(stream)} itself.`;
     const other = "of another key: stream time belongs to the partition";
@@ -177,6 +182,7 @@ class Explainer {
       const kept = counted.length === 1 ? "its window was still open" : "its windows were still open";
       words.push(`It was late, ${aboutDuration(close - time)} behind the close line (${at(stream)} − grace ${grace}), but ${kept}.`);
     }
+    if (time > stream) words.push(KEPT_AHEAD);
     return [...words, this.whoMoved(i), ...this.times];
   }
 
