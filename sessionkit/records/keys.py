@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Codes, Longs, Rows, arrow_array, numpy_array, of_type, texts
 from sessionkit.base.process import in_threads, shares
-from sessionkit.base.text import literal, plural
+from sessionkit.base.text import OF_ALL, literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.frames import EXACT_FLOATS
 from sessionkit.records.inputs.plain_columns import have_one_dictionary, is_any, whole_numbers, with_one_dictionary
@@ -26,9 +26,9 @@ SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are 
 def keys_in(
     table: pa.Table, names: tuple[str, ...], sep: str | None, remarks: list[str] | None = None
 ) -> tuple[pa.Array, Codes]:
-    """What `encode_keys` gives for the columns of these names; the empty text for all rows where there is no name."""
+    """What `encode_keys` gives for the columns of these names; without a name all rows are of the key `OF_ALL`."""
     if not names:
-        return pa.array([""], pa.large_string()), np.zeros(len(table), np.int32)
+        return pa.array([OF_ALL][: len(table)], pa.large_binary()), np.zeros(len(table), np.int32)
     return encode_keys([table[name] for name in names], names, sep, remarks)
 
 
