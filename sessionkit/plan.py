@@ -16,7 +16,7 @@ from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, as_duration, show_duration
-from sessionkit.base.text import ONE_KEY, escape_html, html_block, keyword_arguments, literal, one_of
+from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
@@ -709,7 +709,8 @@ def group_by_key(
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
     Args:
-        keys: the key column; several are joined into one text with `sep`.
+        keys: the key column; several are joined into one text with `sep`. Without one, all records of a partition are
+            of one key, and results have no key column; exports and deployments need one.
         timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
         unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
         timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
@@ -727,8 +728,7 @@ def group_by_key(
         idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
             Its stream time moves to the smallest one of the partitions that are not, and never back.
         max_ahead, ahead: not Kafka's either: a record whose time is more than `max_ahead` after its own `arrival` is
-            dropped (`ahead="drop"`) or counts (`ahead="keep"`), and moves no stream time either way: a clock in the
-            future closes no window.
+            dropped (`ahead="drop"`) or counts ("keep"), and moves no stream time: a wrong clock closes no window.
         format: how texts write times, as `strftime` has it: "%d/%m/%Y %H:%M"; with the year of texts that have none in
             front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
         separator, header: what parts the fields of text files, if it does not show; False: no names, but c1, c2, ….
@@ -741,15 +741,11 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at", arrival="received", max_ahead="300s", ahead="drop")
         sk.group_by_key("user", timestamp="at", arrival="received", max_ahead="5m", ahead="drop")
     """
-    given: dict[str, Any] = locals() | written_down(idle_after, max_ahead, types)
     _check_keys(keys, sep)
-    return Plan(Source(**given))
+    return Plan(Source(**locals() | written_down(idle_after, max_ahead, types)))
 
 
 def _check_keys(keys: tuple[str, ...], sep: str | None) -> None:
-    if not keys:
-        want = f'group_by_key("user", …); {ONE_KEY}'
-        raise InvalidArgument(problem("a plan groups by one column or more", "none", want))
     if len(keys) > 1 and not sep and all(isinstance(key, str) for key in keys):  # else Source says what is none
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'
         raise InvalidArgument(problem("several key columns need a separator", list(keys), want))

@@ -393,6 +393,7 @@ class Run(Generic[Frame]):
         """
         trace = self.trace
         start_ms = self._moment_ms("window_start", window_start)
+        key = self._key(key) if offset is None else key
         of_window = [each for each in (key, start_ms) if each is not None]
         if len(of_window) != (2 if offset is None else 0):
             got = f"offset={offset!r}, key={shorten(repr(key))}, window_start={start_ms!r}"
@@ -401,7 +402,7 @@ class Run(Generic[Frame]):
         if offset is None:
             from sessionkit.views.explain.life import explain_life
 
-            return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
+            return explain_life(trace, self._windows, key, int(start_ms or 0), partition)
         from sessionkit.views.explain.record import explain_decision
 
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
@@ -696,7 +697,7 @@ class Run(Generic[Frame]):
             raise InvalidArgument(problem("a page is HTML", shorten(path), 'a path such as "clicks.html"'))
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         page = Page(self._showing(not hide_keys if label is None else label), named, most_records, hide_keys)
-        said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title
+        said = f"{self.plan.source.by}: {self._windows.in_words()}" if title is None else title
         text, place = page_html(page, said, self.plan), Path(path)
         write_whole(place, lambda aside: aside.write_text(text, encoding="utf-8"))
         return place

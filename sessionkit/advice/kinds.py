@@ -16,7 +16,7 @@ from sessionkit.advice.valleys import rounded
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import DROPPED, LATE, PARTLY_LATE
 from sessionkit.base.durations import Duration, duration_ms, of_two_names
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.engine.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
 from sessionkit.plan import group_by_key
@@ -69,7 +69,7 @@ class Kinds(Pictured, Generic[Frame]):
             said.append(f"{plural(windows, f'{name} window')}, {drops}{partly}.")
         is_dropped = self._fates == DROPPED
         differ = int((is_dropped.any(axis=0) & ~is_dropped.all(axis=0)).sum())
-        whole = f"{plural(is_dropped.shape[1], 'record')} of key {' and key '.join(map(key_name, self.keys))}"
+        whole = f"{plural(is_dropped.shape[1], 'record')} of {' and '.join(map(of_key, self.keys))}"
         same = f"all kinds keep the same {np.count_nonzero(~is_dropped.any(axis=0)):,}"
         return [*said, f"Of the {whole}, {f'some kinds keep and others drop {differ:,}' if differ else same}."]
 

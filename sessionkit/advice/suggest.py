@@ -17,7 +17,7 @@ from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import DAY, HOUR, MAX_DURATION_MS, MINUTE, about, enough_ms, show_duration
 from sessionkit.base.progress import progress
-from sessionkit.base.text import percent, plural
+from sessionkit.base.text import ALL, percent, plural
 from sessionkit.engine.apart import Apart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
@@ -78,7 +78,7 @@ class GapSuggestion(Pictured):
         if self.pauses < FEWEST_PAUSES:
             found = f"{plural(self.pauses, 'pause')} between records of one key"
             return [f"unsure: {found}: too few to judge (at least {FEWEST_PAUSES}).", *self.remarks]
-        said, by = [], f"by {self.keys}"
+        said, by = [], f"by {self.keys}" if self.keys else f"of {ALL}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
         chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
         if chosen is not None:

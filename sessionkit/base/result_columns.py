@@ -65,10 +65,11 @@ def last_shown_ms(timezone: str) -> int:
 class ResultForm:
     """How the results of a plan show its key and its times.
 
-    `keys` are the names and types of the key columns in the input, which `sep` joins to one; see also `AS_STORED`.
+    `keys` are the names and types of the key columns in the input, which `sep` joins to one. Without any, results show
+    no key; None shows everything as it is stored, see `AS_STORED`.
     """
 
-    keys: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[tuple[str, pa.DataType], ...] | None
     sep: str | None
     timezone: str
 
@@ -78,12 +79,12 @@ class ResultForm:
         Raises:
             NumberOverflow: a time after the year 9999.
         """
-        if not self.keys:
+        if self.keys is None:
             return dict(columns)
         found: dict[str, Any] = {}
         for name, column in columns.items():
             if name == "key":
-                found.update(self._key_columns(as_arrow(column)))
+                found.update(self._key_columns(as_arrow(column), self.keys))
             elif name in times:
                 found[times[name]] = timestamps(as_arrow(column), times[name], self.timezone)
             else:
@@ -92,29 +93,33 @@ class ResultForm:
 
     def distinct(self, keys: pa.Array, rows: int) -> pa.Array:
         """The distinct keys, in the type of a single key column if `rows` of them fit into that type."""
-        kind = self.keys[0][1] if len(self.keys) == 1 else pa.null()
+        kind = self.keys[0][1] if self.keys is not None and len(self.keys) == 1 else pa.null()
         if not pa.types.is_string(kind) or not pa.types.is_large_string(keys.type):
             return keys
         longest = pc.max(pc.binary_length(keys)).as_py() or 0
         return keys.cast(kind) if longest * max(rows, len(keys)) < _MOST_TEXT else keys
 
-    def _key_columns(self, joined: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
-        if len(self.keys) == 1:
-            [(name, kind)] = self.keys
+    def _key_columns(
+        self, joined: pa.Array | pa.ChunkedArray, keys: tuple[tuple[str, pa.DataType], ...]
+    ) -> dict[str, Any]:
+        if not keys:
+            return {}
+        if len(keys) == 1:
+            [(name, kind)] = keys
             return {shown_key(name): _typed(joined, kind, name)}
         coded = joined.dictionary_encode()
         coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
         # a column of several keys is text, and the separator is in none of them but the last
-        parts = [text.split(str(self.sep), len(self.keys) - 1) for text in coded.dictionary.to_pylist()]
+        parts = [text.split(str(self.sep), len(keys) - 1) for text in coded.dictionary.to_pylist()]
         found = {}
-        for place, (name, kind) in enumerate(self.keys):
+        for place, (name, kind) in enumerate(keys):
             part = texts([each[place] if place < len(each) else None for each in parts], large=True)
             found[shown_key(name)] = _typed(part, kind, name).take(coded.indices)
         return found
 
 
 # The joined key, and times in milliseconds: what a task of Spark gives, whose views are shown once they are whole.
-AS_STORED = ResultForm((), None, "UTC")
+AS_STORED = ResultForm(None, None, "UTC")
 
 
 def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:

@@ -15,6 +15,7 @@ from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, attempte
 
 COMMENT_WIDTH = 110
 ONE_KEY = 'if all rows are of one person or device, df["all"] = "all" in pandas makes a key'
+OF_ALL, ALL = b"", "all records"  # the key of all records where no column is one, and what it is called
 C = TypeVar("C")
 
 
@@ -33,7 +34,18 @@ def escape_html(text: object) -> str:
 
 def key_name(key: object, length: int = LABEL_LENGTH) -> str:
     """A key as it is named in a sentence or a list; an empty text is one, too. Not escaped."""
-    return "(empty)" if key == "" else shorten(key, length)
+    return "(empty)" if key == "" else ALL if key == OF_ALL else shorten(key, length)
+
+
+def of_key(key: object, *, first: bool = False) -> str:
+    """A key in a sentence, after "of" or "for", or as its first word. Not escaped.
+
+    Example:
+        >>> of_key("ada"), of_key(OF_ALL)
+        ('key ada', 'all records')
+    """
+    said = ALL if key == OF_ALL else f"key {key_name(key)}"
+    return said[0].upper() + said[1:] if first else said
 
 
 def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
@@ -41,7 +53,7 @@ def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
 
     plotly reads a small HTML of its own in every label (`<b>`, `<a href>`, `<br>`), and `$…$` as MathJax.
     """
-    return escape_html(shorten(text, length))
+    return escape_html(ALL if text == OF_ALL else shorten(text, length))
 
 
 def html_block(inner: str) -> str:

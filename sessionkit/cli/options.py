@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sessionkit.base.text import ONE_KEY
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 column = partial(typer.Option, metavar="COLUMN")
@@ -98,7 +99,10 @@ class Reading:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        return columns_in(self.key)
+        keys = columns_in(self.key)
+        if not keys:
+            raise InvalidArgument(problem("a plan groups by one column or more", "none", f"--key user; {ONE_KEY}"))
+        return keys
 
     @cached_property
     def column_types(self) -> dict[str, str]:

@@ -120,6 +120,9 @@ class PartitionsSoFar:
 def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:
     """The keys that `Plan.run` was given, as they are inside; `of_all_keys` was asked for beside them."""
     list_of_keys(keys)
+    if not source.keys:
+        got = f"keys={shorten(repr(keys))}"
+        raise InvalidArgument(problem("a plan without a key column has no keys to choose from", got, "all records"))
     if is_spark_frame(data):
         want = 'plan.run(df).of("ada"), or leave keys= out'
         raise InvalidArgument(problem("keys= is for records that are read here", "a Spark DataFrame", want))

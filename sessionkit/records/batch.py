@@ -25,7 +25,7 @@ from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
-from sessionkit.records.keys import key_ranks, keys_in
+from sessionkit.records.keys import LOOKED_AT, float_text_remarks, key_ranks, keys_in
 from sessionkit.records.labels import NO_LABELS, Labels
 from sessionkit.records.loops import implicit_offsets, stream_times
 from sessionkit.records.places import (
@@ -38,10 +38,7 @@ from sessionkit.records.places import (
 )
 from sessionkit.records.row_names import arrival_remarks, lacking_remarks, rows_moved
 from sessionkit.records.source import Source
-from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_arrivals, to_milliseconds
-
-_FLOAT, _LOOKED_AT = r"^-?\d\.\d{15,}[eE]\+?\d\d$", 1_000  # a number that takes all digits of a float; rows
 
 
 class PythonObjects:
@@ -301,7 +298,7 @@ def batch_of(
     zone = known_zone(source.timezone or source.shown_in or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
-    some_times = table[source.timestamp].slice(0, _LOOKED_AT)
+    some_times = table[source.timestamp].slice(0, LOOKED_AT)
     batch = RecordBatch(
         finer="" if beyond_milliseconds(some_times, source) is None else source.timestamp,
         keys=keys,
@@ -315,7 +312,7 @@ def batch_of(
         values=values,
         labels=NO_LABELS if source.label is None else Labels.of(table, source.label),
         frame=frame,
-        remarks=(*remarks, *_float_text_remarks(table, source.keys), *marked, *_lacking(rejected, source.lacks)),
+        remarks=(*remarks, *float_text_remarks(table, source.keys), *marked, *_lacking(rejected, source.lacks)),
         timezone=zone,
         form=source.result_form(key_types, zone),
         idle=None if source.idle_after_ms is None else IdleRule(source.idle_after_ms, arrival_ms),
@@ -324,17 +321,6 @@ def batch_of(
         return batch
     rows = _by_time(batch.timestamp_ms)
     return batch.take(rows).replace(row=rows)
-
-
-def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
-    """A sentence for each text key that begins with floats as Python writes them: their last digits may be lost."""
-    remarks = []
-    for name in (name for name in keys if is_text_type(table[name].type)):
-        texts = table[name].slice(0, _LOOKED_AT).cast(pa.large_string())
-        for text in texts.filter(pc.match_substring_regex(texts, _FLOAT))[:1].to_pylist():
-            got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
-            remarks.append(f"{got}: their last digits may be lost, so that one may stand for several.")
-    return remarks
 
 
 def _lacking(rejected: Bytes | None, causes: Mapping[int, tuple[str, Iterable[str | None]]]) -> list[str]:

@@ -12,24 +12,38 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Codes, Longs, Rows, arrow_array, numpy_array, of_type, texts
 from sessionkit.base.process import in_threads, shares
-from sessionkit.base.text import literal, plural
+from sessionkit.base.text import OF_ALL, literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.frames import EXACT_FLOATS
 from sessionkit.records.inputs.plain_columns import have_one_dictionary, is_any, whole_numbers, with_one_dictionary
 from sessionkit.records.loops import mark_seen, take_codes
+from sessionkit.records.time_text import is_text_type
 
 MAX_KEY_BYTES = 32 * 1024
 MARKS = ("N/A", "NA", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "?")  # for a missing value
+_FLOAT = r"^-?\d\.\d{15,}[eE]\+?\d\d$"  # a number that takes all digits of a float
+LOOKED_AT = 1_000  # rows
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
 def keys_in(
     table: pa.Table, names: tuple[str, ...], sep: str | None, remarks: list[str] | None = None
 ) -> tuple[pa.Array, Codes]:
-    """What `encode_keys` gives for the columns of these names; the empty text for all rows where there is no name."""
+    """What `encode_keys` gives for the columns of these names; without a name all rows are of the key `OF_ALL`."""
     if not names:
-        return pa.array([""], pa.large_string()), np.zeros(len(table), np.int32)
+        return pa.array([OF_ALL][: len(table)], pa.large_binary()), np.zeros(len(table), np.int32)
     return encode_keys([table[name] for name in names], names, sep, remarks)
+
+
+def float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
+    """A sentence for each text key that begins with floats as Python writes them: their last digits may be lost."""
+    remarks = []
+    for name in (name for name in keys if is_text_type(table[name].type)):
+        texts = table[name].slice(0, LOOKED_AT).cast(pa.large_string())
+        for text in texts.filter(pc.match_substring_regex(texts, _FLOAT))[:1].to_pylist():
+            got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
+            remarks.append(f"{got}: their last digits may be lost, so that one may stand for several.")
+    return remarks
 
 
 def encode_keys(

@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.base.arrays import arrow_array
-from sessionkit.base.text import key_name
+from sessionkit.base.text import OF_ALL, key_name
 from sessionkit.errors import attempted
 from sessionkit.records.inputs.plain_columns import check_text
 
@@ -67,6 +67,6 @@ def record_name(batch: RecordBatch, row: int, told: str | None = None) -> str:
     number = f"{batch.offset[row]}" if batch.row is None else f"{batch.offset[row]:,} in order of time"
     place = "" if batch.row is None else f"row {batch.row[row]:,} of the data"
     partition = f"partition {batch.partitions[batch.partition[row]]}" if len(batch.partitions) > 1 else ""
-    told = told if told is not None else "no key" if key is None else f"key {key_name(key)}"
+    told = told if told is not None else "no key" if key is None else "" if key == OF_ALL else f"key {key_name(key)}"
     brackets = ", ".join(filter(None, (batch.labels.quoted(row), place, partition, told)))
     return f"record {number} ({brackets})" if brackets else f"record {number}"

@@ -14,7 +14,7 @@ from sessionkit.base.decisions import AHEAD, BAD_TIME, NULL_KEY
 from sessionkit.base.durations import Duration, duration_code, duration_ms, show_duration
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, ResultForm, shown_key
-from sessionkit.base.text import ONE_KEY, is_text, literal, one_of
+from sessionkit.base.text import ALL, OF_ALL, is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, attempted, problem, shorten
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -36,7 +36,7 @@ MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 class Source:
     """How a plan reads its records: which column is what, and what to do with times that are none."""
 
-    keys: tuple[str, ...]  # none in `sessionize` alone: all rows are of one key
+    keys: tuple[str, ...]  # none: all records are of one key, `OF_ALL`
     timestamp: str
     sep: str | None = None  # joins several keys; without it they stay apart, and results show none of them
     unit: str | None = None
@@ -76,6 +76,9 @@ class Source:
         if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
             want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
             raise InvalidArgument(problem("partitions must be a number of partitions", self.partitions, want))
+        if self.partitions is not None and not self.keys:
+            want = "partition=, the column that says where each record is, or a key column"
+            raise InvalidArgument(problem("partitions= places records by their key", "no key column", want))
         if self.sort == "timestamp" and self.offset is not None:
             want = 'sort=True for the order of offsets, or sort="timestamp" without offset='
             got = f"offset={self.offset!r}"
@@ -199,7 +202,7 @@ class Source:
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
                 if value is None and name.startswith("key"):
-                    want = f"{want}; {ONE_KEY}"
+                    want += '; group_by_key(timestamp="at"), without a column, takes all records as one key'
                 if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
                     want = (
                         f'group_by_key({", ".join(map(literal, value))}, sep="@", timestamp={literal(self.timestamp)})'
@@ -225,12 +228,22 @@ class Source:
 
     def key_of(self, given: Any) -> Any:
         """A key as it is inside: a tuple with a value for each of several key columns is joined."""
+        if not self.keys:
+            if given not in (None, (), OF_ALL):
+                want = "None: the plan names no key column, so that all records are of one key"
+                raise InvalidArgument(problem("this plan has no keys", shorten(repr(given)), want))
+            return OF_ALL
         if not isinstance(given, tuple):
             return given
         if len(given) != len(self.keys):
             want = f"a value for each of {', '.join(self.keys)}"
             raise InvalidArgument(problem("key= must have one value for each key column", repr(given), want))
         return given[0] if self.sep is None or len(given) == 1 else self.sep.join(map(str, given))
+
+    @property
+    def by(self) -> str:
+        """What records have in common that are looked at together, as titles say it."""
+        return ", ".join(self.keys) or ALL
 
     @property
     def taken_names(self) -> frozenset[str]:
@@ -278,7 +291,10 @@ def check_not_idle(source: Source, what: str) -> None:
 
 
 def check_as_kafka(source: Source, why_not_idle: str) -> None:
-    """Refuses a plan with rules on arrivals, which Kafka and systems like it do not have (`NotBuilt`)."""
+    """Refuses what Kafka and systems like it do not have: a plan without a key, rules on arrivals (`NotBuilt`)."""
+    if not source.keys:
+        want = 'a column that is the same in all rows as the key, such as df["all"] = "all"'
+        raise NotBuilt(problem("Kafka Streams and systems like it group records by a key", "no key column", want))
     check_not_idle(source, why_not_idle)
     if source.max_ahead is not None:
         what = "neither Kafka Streams nor what is like it compares a record's time with its arrival"

@@ -19,7 +19,7 @@ from sessionkit.base.arrays import Longs, arrow_array
 from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import ROUND_MS, grace_with, lacked, show_duration
-from sessionkit.base.text import counted, escape_html, percent, plural
+from sessionkit.base.text import ALL, counted, escape_html, key_name, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
 from sessionkit.report.over_time import calendar, over_time
@@ -136,21 +136,22 @@ def page(findings: Findings) -> str:
 def _lead(findings: Findings) -> str:
     windows, source = findings.windows, findings.plan.source
     key = " and ".join(f"<b>{escape_html(shorten(name))}</b>" for name in source.keys)
+    same = f"records with the same {key}" if key else ALL
     time, grace = f"<b>{escape_html(shorten(source.timestamp))}</b>", show_duration(windows.grace_ms)
     reach = f"<b>{show_duration(windows.reach_ms)}</b>"
     if findings.of_sessions:
-        said = f"A session holds records with the same {key}, as long as no more than {reach} pass between one "
+        said = f"A session holds {same}, as long as no more than {reach} pass between one "
         said += f"{time} and the next."
     elif windows.advance_ms is not None:
-        said = f"A window is {reach} long and holds records with the same {key}; by {time}, one begins every "
+        said = f"A window is {reach} long and holds {same}; by {time}, one begins every "
         said += f"<b>{show_duration(windows.advance_ms)}</b>."
         if offset_ms := windows.arguments()[1].get("offset_ms"):
             said += f" Windows are moved by <b>{show_duration(offset_ms)}</b>."
     elif not do_overlap(windows):
-        said = f"A window holds records with the same {key}; by {time}, windows are "
+        said = f"A window holds {same}; by {time}, windows are "
         said += f"<b>{escape_html(windows.in_words())}</b>."
     else:
-        said = f"A window holds records with the same {key} whose {time} lie at most "
+        said = f"A window holds {same} whose {time} lie at most "
         said += f"<b>{show_duration(windows.time_difference_ms)}</b> apart: one ends with each record, and one begins "
         said += "just after it."
     by_time = source.sort and source.offset is None
@@ -282,7 +283,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
             [
                 *([each["partition"]] if several else []),
                 each["offset"],
-                "no key" if each["key"] is None else shorten(each["key"]),
+                "no key" if each["key"] is None else key_name(each["key"]),
                 at(each["timestamp_ms"]) if late else "",
                 at(each["stream_time_ms"]) if each["stream_time_ms"] >= 0 else "before any",
                 *([] if findings.of_sessions else [at(each["window_start_ms"]) if late else ""]),
@@ -319,7 +320,7 @@ def _once(findings: Findings) -> str:
 
 def _losers(run: Run) -> str:
     rows: list[list[Cell]] = [
-        [shorten(each["key"]), each["late"], each["records"], Number(percent(each["share"]))]
+        [key_name(each["key"]), each["late"], each["records"], Number(percent(each["share"]))]
         for each in losses(run.trace, SHOWN_KEYS).to_pylist()
         if each["late"]
     ]

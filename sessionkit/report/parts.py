@@ -171,7 +171,7 @@ def _first_ones(sessions: Sessions, files: Files) -> str:
     rows: list[list[Cell]] = [
         [
             ", ".join(reasons),
-            shorten(keys[int(sessions.key[place])].as_py()),
+            key_name(keys[int(sessions.key[place])].as_py()),
             int(sessions.records[place]),
             *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
             *([int(sessions.merged[place])] if merges else []),

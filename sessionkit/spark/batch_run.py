@@ -145,10 +145,14 @@ class SparkRun(SparkReading):
         than partitions.
 
         Raises:
-            InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition.
+            InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition; or it
+                names no key column.
         Example:
             >>> plan.run(spark.read.parquet("clicks")).by_key().table()  # doctest: +SKIP
         """
+        if not self.plan.source.keys:
+            want = "the run as it is, a task for each partition; or a plan with a key column"
+            raise InvalidArgument(problem("there is no key to divide the records by", "by_key()", want))
         if self._keeper:
             want = "the run as it is: the records of all keys of a partition move its clock"
             raise InvalidArgument(problem("suppress and deployments do not run by key", self._keeper, want))
@@ -325,7 +329,7 @@ class SparkRun(SparkReading):
         """
         asked: dict[str, Any] = {"offset": offset, "window_start": window_start}
         if key is not None or offset is None:
-            run = self._empty if key is None else self._of(key, partition)
+            run = self._empty if key is None and self.plan.source.keys else self._of(key, partition)
             return run.explain(**asked, key=key, partition=partition)
         number = self._only_partition(partition, f"offset {offset}")
         found = self._key_at(offset, number)

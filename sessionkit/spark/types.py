@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from sessionkit import errors
 from sessionkit.base.result_columns import TIMES, UNLESS_SO_LATE, last_shown_ms, shown_key
+from sessionkit.base.text import OF_ALL
 from sessionkit.errors import InvalidData, SessionkitError, SparkUnavailable, StoreCorrupted, problem, shorten
 from sessionkit.spark import functions as F
 from sessionkit.spark.environment.worker_python import WANT
@@ -190,7 +191,9 @@ class SparkForm(NamedTuple):
         """The frame before `shown`: with the joined key, and times in milliseconds."""
         names = {name: inner for inner, name in TIMES.items()}
         keys = [column(shown_key(name)) for name, _ in self.keys]
-        if len(keys) == 1:
+        if not keys:
+            key = F.lit(OF_ALL)
+        elif len(keys) == 1:
             kind = self.keys[0][1]
             key = keys[0].cast("bigint") if kind in _INTEGERS else keys[0]
         else:
@@ -203,6 +206,8 @@ class SparkForm(NamedTuple):
         )
 
     def _key_columns(self) -> list[Column]:
+        if not self.keys:
+            return []
         key = column("key")
         if len(self.keys) == 1:
             [(name, kind)] = self.keys

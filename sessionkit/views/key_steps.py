@@ -12,7 +12,7 @@ import numpy as np
 from sessionkit.base.arrays import Longs, arrow_array
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import about
-from sessionkit.base.text import escape_html, html_block, key_name, plural
+from sessionkit.base.text import escape_html, html_block, of_key, plural
 from sessionkit.records.frames import Frame
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
@@ -79,7 +79,7 @@ class Steps(Generic[Frame]):
         bounds, show = [*np.flatnonzero(pause_ms < 0).tolist(), len(row)], clock(trace)
         starts = [show(int(trace.window_columns.start_ms[window[low]])) for low in bounds[:-1]][:MOST_LINES]
         steps, windows = plural(len(row), "step"), plural(len(bounds) - 1, self.windows.noun)
-        head = f"Key {key_name(trace.keys[self.key].as_py())}: {steps} in {windows}"
+        head = f"{of_key(trace.keys[self.key].as_py(), first=True)}: {steps} in {windows}"
         if in_zone(trace) and len({each[:10] for each in starts}) == 1:
             head, starts = f"{head} on {starts[0][:10]}", [each[11:] for each in starts]
         if all(each.endswith(":00") and each.count(":") == 2 for each in starts):

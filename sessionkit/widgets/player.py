@@ -9,7 +9,7 @@ import numpy as np
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import key_name, of_key, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.palettes import Figure, Theme
@@ -38,12 +38,12 @@ class Player(Board):
         steps = _steps(scene)
         self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)
         controls = [Play("play", "play the arrivals", "arrivals", STEP_MS), self.arrivals]
-        super().__init__(f"The arrivals of key {key_name(self.key)}", controls)
+        super().__init__(f"The arrivals of {of_key(self.key)}", controls)
         self.draw()
         self.show_controls()
 
     def __repr__(self) -> str:
-        return f"Player: key {key_name(self.key)}, {plural(len(self.arrivals.words), 'arrival')}"
+        return f"Player: {of_key(self.key)}, {plural(len(self.arrivals.words), 'arrival')}"
 
     @called_as("player.figure()")
     def figure(self, *, theme: Theme | None = None) -> Figure:
@@ -58,7 +58,7 @@ class Player(Board):
         trace, windows = self.run.trace, self.run.plan._complete_windows
         self._scene = scene = plane_scene(trace, windows, self.key, **self._look._asdict(), **self._options)
         self._composed = compose(scene)
-        label = f"The plane of key {key_name(self.key)}, arrival by arrival"
+        label = f"The plane of {of_key(self.key)}, arrival by arrival"
         picture = Picture(self._composed.figure, label, plain_title(scene, self.key), plane_notes(scene), legend=True)
         self.show_pictures({"plane": picture})
         self._lift()

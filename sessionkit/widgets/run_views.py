@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.errors import UnknownRecord
 from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
 from sessionkit.views.drawing.palettes import palette
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
-from sessionkit.views.lanes.marks import lanes_title, nothing_dropped
+from sessionkit.views.lanes.marks import keys_in_words, lanes_title, nothing_dropped
 from sessionkit.views.plane.marks import plane_title, remarks
 from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import Cap
@@ -85,7 +85,7 @@ class PlaneView:
             ring = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
             options = {"marker": ring, "name": "chosen", "hoverinfo": "skip", "legendrank": 90}
             figure.add_scatter(x=x, y=y, mode="markers", **options)
-        label = f"The plane of key {key_name(key)}: {run.summary()}"
+        label = f"The plane of {of_key(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
     def show(self, first: int, last: int) -> bool:
@@ -159,7 +159,7 @@ class LanesView:
             figure._layout["xaxis"] |= {"minallowed": low, "maxallowed": high}
             _mark_lane(figure._layout, scene, chosen)
         self.scene = scene
-        label = f"The lanes of {plural(len(keys), 'key')}: {run.summary()}"
+        label = f"The lanes of {keys_in_words(scene)}: {run.summary()}"
         show, left_out, notes = scene.axis.show, len(run.trace.keys) - len(keys), []
         if board.is_part:
             notes.append(f"shown: {show(board.first_ms)} to {show(board.last_ms)}")
@@ -242,7 +242,7 @@ def explained(run: Run, chosen: Chosen) -> str:
         return run.explain(offset=int(batch.offset[chosen.record]), partition=partition)
     own = batch.key == code_of_key(run.trace.keys, chosen.key)
     kept = int(run.trace.accepted[own].sum())
-    return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
+    return f"{of_key(chosen.key, first=True)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 
 
 def _mark_lane(layout: dict[str, Any], scene: Lanes, chosen: Chosen) -> None:

@@ -52,7 +52,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no key": (
         lambda: sk.group_by_key(None, timestamp="at"),  # type: ignore[arg-type]
-        'df["all"] = "all" in pandas makes a key',
+        'group_by_key(timestamp="at"), without a column, takes all records as one key',
     ),
     "one value for a sweep": (
         lambda: sk.sweep(PLAN, CLICKS, inactivity_gap="10m"),

@@ -402,8 +402,3 @@ def test_records_without_a_zone_are_told_in_utc() -> None:
     run = toy().count().run(CLICKS)
     assert run.timezone == "UTC"
     assert repr(run.explain(key="ada", window_start="1970-01-01")) == repr(run.explain(key="ada", window_start=0))
-
-
-def test_a_plan_has_a_key() -> None:
-    with pytest.raises(InvalidArgument, match=r'a plan groups by one column or more; got none; .*df\["all"\] = "all"'):
-        sk.group_by_key(timestamp="at")

@@ -9,7 +9,7 @@ import numpy as np
 from sessionkit.base.arrays import Longs, Rows
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
-from sessionkit.base.text import plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.labels import record_name
@@ -159,8 +159,8 @@ def _ahead(stream: LateStream) -> Cause | None:
     by = [about(ms) for ms in by_ms[most].tolist()]
     keys, way = np.unique(stream.keys[ahead]), "Leave them out, or correct their times."
     if len(ahead) >= MANY_LATE and len(keys) == 1:
-        name, usual = shorten(stream.batch.keys[int(keys[0])].as_py()), about(int(np.median(by_ms)))
-        why = f"{len(ahead):,} records of key {name} lie some {usual} ahead of those around them"
+        name, usual = of_key(stream.batch.keys[int(keys[0])].as_py()), about(int(np.median(by_ms)))
+        why = f"{len(ahead):,} records of {name} lie some {usual} ahead of those around them"
     elif len(ahead) == 1:
         time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
         when = f", at {show_time(time, zone)} ({zone})" if time >= SHORT_HISTORY_MS else ""

@@ -17,7 +17,7 @@ from sessionkit.audits.words import AuditInWords, Told
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, as_duration
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.spark import functions as F
 from sessionkit.spark.types import column, readable_errors
 from sessionkit.spark.worker.deployed_partition import audit_rows, audited
@@ -205,7 +205,7 @@ class SparkClock(_Summary, MoversInWords):
     def _mover(self, rank: int) -> Mover:
         row = self._top[rank]
         where = f"partition {row['partition']}, " if len(self._run._partition_rows) > 1 else ""
-        name = f"Record {row['offset']} ({where}key {key_name(row['key'])})"
+        name = f"Record {row['offset']} ({where}{of_key(row['key'])})"
         return Mover(name, row["timestamp_ms"], row["moved_ms"], row["ahead_ms"], row["late"])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from sessionkit.base.text import escape_label
+from sessionkit.base.text import escape_label, key_name
 from sessionkit.errors import shorten
 from sessionkit.views.drawing.palettes import Palette
 
@@ -35,7 +35,7 @@ _EM = {character: width for width, characters in _EMS.items() for character in c
 
 def key_labels(keys: Sequence[object], length: int) -> list[str]:
     """Keys beside their lanes; an empty text is one, too. What would read alike is cut where it is not the same."""
-    texts = [shorten(key, 1_000) if key != "" else "(empty)" for key in keys]
+    texts = [key_name(key, 1_000) for key in keys]
     alike: dict[str, list[str]] = {}
     for text in texts:
         alike.setdefault(shorten(text, length), []).append(text)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Column, Longs, joined, repeated, taken
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, about
-from sessionkit.base.text import escape_html, html_block, key_name, plural
+from sessionkit.base.text import escape_html, html_block, of_key, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
@@ -123,7 +123,7 @@ class Emissions(Pictured, Generic[Frame]):
         """What it is about. Not escaped."""
         numbers = self.trace.batch.partitions
         where = f" in partition {numbers[self.code[1]]}" if len(numbers) > 1 else ""
-        return f"What went downstream for key {key_name(self.key)}{where}"
+        return f"What went downstream for {of_key(self.key)}{where}"
 
     def words(self, at: Callable[[int], str] | None = None) -> list[str]:
         """What went out and what did not, in sentences; `at` says a time. Not escaped."""

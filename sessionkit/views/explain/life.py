@@ -10,7 +10,7 @@ import numpy as np
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import ADDED, COPIED
 from sessionkit.base.durations import about, show_duration
-from sessionkit.base.text import plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
@@ -31,7 +31,7 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
     size = plural(trace.size_of(row), "record")
     size += " and what it held before this run" if row < columns.loaded_count else ""
-    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {size}."]
+    words = [f"{windows.noun.capitalize()} of {of_key(key)}{_where(trace, row)}, {span}: {size}."]
     if row >= columns.loaded_count:
         opened = (trace.batch.partition == columns.partition[row]) & (trace.batch.offset == columns.opened_by[row])
         words.append(f"It was opened by {lower_first(record_name(trace, int(opened.argmax()), ''))}.")

@@ -10,7 +10,7 @@ import numpy as np
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import MERGED
 from sessionkit.base.durations import MINUTE, lacked
-from sessionkit.base.text import escape_label, plural
+from sessionkit.base.text import ALL, OF_ALL, escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width, unseen
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.board import Board
@@ -121,7 +121,13 @@ class LaneText(NamedTuple):
 def lanes_title(scene: Lanes) -> str:
     """How many keys, windows, merges and drops the lanes stand for."""
     board = scene.board
-    return " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
+    return " · ".join([keys_in_words(scene), *scene.counted(board.whole)])
+
+
+def keys_in_words(scene: Lanes) -> str:
+    """How many keys have lanes; a plan without a key column has none to count."""
+    keys = {scene.trace.keys[lane.key].as_py() for lane in scene.board.lanes}
+    return ALL if keys == {OF_ALL} else plural(len(keys), "key")
 
 
 def lanes_heading(scene: Lanes) -> Heading:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sessionkit.base.arrays import Codes, Longs, arrow_array, arrow_table
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.result_columns import TIMES
-from sessionkit.base.text import key_name, plural
+from sessionkit.base.text import of_key, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.frames import Frame
 from sessionkit.trace.loops import last_touches
@@ -82,7 +82,7 @@ class Lineage(Pictured, Generic[Frame]):
         """The session by its key and bounds. Not escaped."""
         at, root = clock(self.trace), self.nodes[-1]
         key = self.trace.keys[int(self.trace.window_columns.key[self.row])].as_py()
-        return f"Session of key {key_name(key)}, {span_words(at, root.start_ms, root.end_ms)}"
+        return f"Session of {of_key(key)}, {span_words(at, root.start_ms, root.end_ms)}"
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]

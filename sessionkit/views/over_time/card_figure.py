@@ -40,7 +40,7 @@ def write_card(run: Run, path: Path, title: str | None, theme: Theme | None) -> 
 def card_figure(run: Run, title: str | None, theme: Theme | None) -> go.Figure:
     """The picture as a figure."""
     colours, counts, figure = palette(theme), run.metrics(), go.Figure()
-    said = f"{', '.join(run.plan.source.keys)}: {run._windows.in_words()}" if title is None else title
+    said = f"{run.plan.source.by}: {run._windows.in_words()}" if title is None else title
     _write(figure, EDGE, 34, escape_label(said, 90), 20, colours.mute)
     sentence, room = escape_label(finding(counts, run)[0], 600), (WIDTH - 2 * EDGE) / BOLD
     flowed = [(size, flow([sentence], room, size), most) for size, most in HEADLINE]

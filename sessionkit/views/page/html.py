@@ -19,7 +19,7 @@ from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import DAY
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
-from sessionkit.base.text import escape_html, inert_json, key_name, plural
+from sessionkit.base.text import OF_ALL, escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
@@ -218,6 +218,7 @@ class Page:
             "results": [[shorten(name), *rest] for name, *rest in self._engine["results"]],
             "leftOut": [shorten(name) for name in self._engine["leftOut"]],
             "keys": [self._label(code) for code in self._places],
+            "hasKeys": bool(self._run.plan.source.keys),
             "whole": None if self.sample.is_whole else self._whole_counts(),
             "unusable": self._run.metrics()["records-dropped"] - int((self._trace.decision == LATE).sum()),
             "cut": None if cut is None else {"key": self._places[cut], "words": self._cut_words(cut)},
@@ -228,7 +229,8 @@ class Page:
         }
 
     def _label(self, code: int) -> str:
-        return key_name(self._trace.keys[code].as_py()) if not self._hidden else f"key {self._places.get(code, 0) + 1}"
+        key = self._trace.keys[code].as_py()
+        return key_name(key) if not self._hidden or key == OF_ALL else f"key {self._places.get(code, 0) + 1}"
 
     def _whole_counts(self) -> dict[str, int]:
         """The numbers of the run, as the page counts those of what it carries."""

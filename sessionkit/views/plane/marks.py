@@ -12,7 +12,7 @@ import numpy as np
 from sessionkit.base.arrays import Floats, Longs
 from sessionkit.base.decisions import IDLE, LATE, TICK
 from sessionkit.base.durations import about
-from sessionkit.base.text import escape_label, plural
+from sessionkit.base.text import ALL, OF_ALL, escape_label, plural
 from sessionkit.views.drawing.grammar import Drawn, Frame, Outline, lines, marks, rim_width, unseen
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
 from sessionkit.views.drawing.measured_text import Heading, text_size
@@ -179,8 +179,8 @@ def plane_title(scene: Plane, key: object) -> str:
     """The key, and how many of its records were kept."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
-    name = "(empty)" if key == "" else f"“{escape_label(key)}”"
-    return f"Key {name}: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+    name = "Key (empty)" if key == "" else f"Key “{escape_label(key)}”" if key != OF_ALL else ALL.capitalize()
+    return f"{name}: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
 
 
 def plane_heading(scene: Plane, key: object) -> Heading:

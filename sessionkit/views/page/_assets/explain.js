@@ -13,8 +13,8 @@ const lowerFirst = (name) => name[0].toLowerCase() + name.slice(1);
 
 // What explanations need to know: the records, what was decided of them, and how keys and times are said.
 class Explainer {
-  constructor(records, lengths, done, keys, clock, zone) {
-    Object.assign(this, { records, lengths, done, keys, clock, zone });
+  constructor(records, lengths, done, keys, clock, zone, hasKeys = true) {
+    Object.assign(this, { records, lengths, done, keys, clock, zone, hasKeys });
     this.at = clock.show;
   }
 
@@ -29,8 +29,9 @@ class Explainer {
     const { records } = this;
     const label = records.label(i) && `${records.label(i)}, `;
     const partition = records.partitions > 1 ? `partition ${records.partitionNumbers[records.partition[i]]}, ` : "";
-    const key = records.key[i] < 0 ? "no key" : `key ${this.keys[records.key[i]]}`;
-    return `Record ${records.offset[i]} (${label}${partition}${key})`;
+    const key = !this.hasKeys ? "" : records.key[i] < 0 ? "no key" : `key ${this.keys[records.key[i]]}`;
+    const told = `${label}${partition}${key}`.replace(/, $/, "");
+    return `Record ${records.offset[i]}${told && ` (${told})`}`;
   }
 
   span(start, end) {

@@ -318,7 +318,7 @@ class WhatIf {
     const kept = history.own.filter((i) => done.decision[i] < LATE).length;
     const dropped = history.own.length - kept;
     const where = records.partitions > 1 ? `, partition ${records.partitionNumbers[partition]}` : "";
-    this.planeTitle.textContent = `Key “${this.data.keys[key]}”${where}: ${plural(kept, "record")} kept, ${number(dropped)} dropped`;
+    this.planeTitle.textContent = `${this.data.hasKeys ? `Key “${this.data.keys[key]}”` : "All records"}${where}: ${plural(kept, "record")} kept, ${number(dropped)} dropped`;
     const isPart = rows.length < history.ofPartition.length;
     const said = ["read upwards: each row is one arriving record; sideways is when it happened"];
     if (rows.length && !scene.timed.some((i) => scene.missing.has(i)) && !scene.drops.length) {
@@ -509,7 +509,7 @@ class WhatIf {
   }
 
   get explainer() {
-    return new Explainer(this.records, this.lengths, this.done, this.data.keys, this.clock, this.data.zone);
+    return new Explainer(this.records, this.lengths, this.done, this.data.keys, this.clock, this.data.zone, this.data.hasKeys);
   }
 
   windowWords(window) {
