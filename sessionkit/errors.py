@@ -181,5 +181,9 @@ class WidgetsUnavailable(SessionkitError, ImportError):
     """The packages that widgets are made of are not installed."""
 
 
+class SketchesUnavailable(SessionkitError, ImportError):
+    """The package that approximate aggregations are made of is not installed."""
+
+
 class PicturesUnavailable(SessionkitError, RuntimeError):
     """Kaleido, or the browser by which it makes pictures of charts, is not on this machine."""

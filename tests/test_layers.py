@@ -32,6 +32,7 @@ HOMES = {
     "anywidget": "widgets/",
     "plotly": ("views/drawing/", "views/plane/", "views/lanes/", "views/emissions/"),  # and files called figure
     "rocksdict": "stores/rocksdb/",
+    "datasketches": "aggregations/",
     "typer": "cli/",
     "tqdm": "base/",
 }

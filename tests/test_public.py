@@ -259,7 +259,7 @@ def test_importing_prints_nothing_and_starts_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", ["pyspark", "ipywidgets", "polars", "duckdb", "rocksdict"])
+@pytest.mark.parametrize("missing", ["pyspark", "ipywidgets", "polars", "duckdb", "rocksdict", "datasketches"])
 def test_an_extra_that_is_not_installed_is_not_missed(missing: str) -> None:
     code = (
         f"import sys; sys.modules[{missing!r}] = None; import sessionkit as sk; print(len(sk.load_sample('flights')))"

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
 from sessionkit.aggregations.list_columns import distinct, lengths_of, without_nulls
+from sessionkit.aggregations.sketches import SKETCH, sketches_of
 from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type, read_only
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, errors_as, problem
@@ -248,7 +249,7 @@ class Lists:
     """
 
     def __init__(
-        self, column: pa.Array, loaded: pa.Array, kept: Callable[[pa.ListArray], pa.ListArray] = lambda lists: lists
+        self, column: pa.Array, loaded: pa.Array, kept: Callable[[pa.ListArray], pa.Array] = lambda lists: lists
     ) -> None:
         self._kept = kept
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
@@ -302,6 +303,14 @@ class Lists:
     feed_spans = feed_sliding = running = running_touches = _by_calls
 
 
+def _sketches(column: pa.Array, loaded: pa.Array) -> Lists:
+    """Lists of what each window's sketch is to be made of: the one that was loaded, and values."""
+    names, ends = ["value", "sketch"], pa.array(np.arange(len(loaded) + 1, dtype=np.int32))
+    held = pa.StructArray.from_arrays([pa.nulls(len(loaded), column.type), loaded], names)
+    new = pa.StructArray.from_arrays([column, pa.nulls(len(column), SKETCH)], names)
+    return Lists(new, pa.ListArray.from_arrays(ends, held), kept=sketches_of)
+
+
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
     return Total(None, EVERY if column is None else _valid(column), _numbers(loaded, pa.int64()))
 
@@ -332,8 +341,9 @@ class Loop(NamedTuple):
 
 
 LoopName = Literal[
-    "count", "count_values", "sum", "min", "max", "first", "last", "earliest", "latest", "collect", "values", "distinct"
-]
+    "count", "count_values", "sum", "min", "max", "first", "last", "earliest", "latest",
+    "collect", "values", "distinct", "sketch",
+]  # fmt: skip
 POSITIONS: tuple[LoopName, ...] = ("min", "max", "first", "last", "earliest", "latest")
 LOOPS: dict[LoopName, Loop] = {
     "count": Loop(lambda column, loaded: _count(None, loaded), lambda kind: pa.int64()),
@@ -343,4 +353,5 @@ LOOPS: dict[LoopName, Loop] = {
     "collect": Loop(Lists, pa.list_, knows_every_step=False),
     "values": Loop(partial(Lists, kept=without_nulls), pa.list_, knows_every_step=False),
     "distinct": Loop(partial(Lists, kept=distinct), pa.list_, knows_every_step=False),
+    "sketch": Loop(_sketches, lambda kind: SKETCH, knows_every_step=False),
 }

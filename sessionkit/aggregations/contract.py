@@ -45,7 +45,7 @@ class Part:
         name: what a store calls it, where an aggregation has several parts; a single one is stored as it is.
         loop: "count" (records), "count_values", "sum", "min", "max", "first" and "last" (all of values that are not
             null), "earliest" and "latest" (of values with their times), "collect" (all values), "values" (all that are
-            not null) or "distinct" (each of these once).
+            not null), "distinct" (each of these once) or "sketch" (by which these are counted, see `sketches.py`).
         column: what is made of the column before the loop reads it, such as floats of integers.
     Raises:
         InvalidArgument: there is no such loop.

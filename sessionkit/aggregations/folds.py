@@ -13,7 +13,15 @@ from sessionkit.aggregations.accumulators import LOOPS, MOST_DIGITS, TOO_LONG, R
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, arrow_array, is_null, of_type
 from sessionkit.base.decisions import COPIED, OPENED
-from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, errors_as, problem, shorten
+from sessionkit.errors import (
+    AggregationFailed,
+    NumberOverflow,
+    StoreCorrupted,
+    UnsupportedData,
+    errors_as,
+    problem,
+    shorten,
+)
 from sessionkit.records.batch import PythonObjects
 from sessionkit.records.frames import python_objects
 from sessionkit.trace.trace import Merges
@@ -180,7 +188,7 @@ class PythonFold:
                 if i in absorbed:
                     aggregate = merger(key, aggregate, state[absorbed[i]])
                 state[w] = aggregate = aggregator(key, value, aggregate)
-            except NumberOverflow:
+            except (NumberOverflow, StoreCorrupted):
                 raise
             except Exception as error:
                 raise function_failed(a.code, self._described.words(lo + i), error) from error
@@ -223,7 +231,7 @@ class PythonFold:
                 if w in state:
                     before.setdefault(w, state[w])
                 state[w] = base if effect == COPIED else a.aggregator(keys[i], values[i], base)
-            except NumberOverflow:
+            except (NumberOverflow, StoreCorrupted):
                 raise
             except Exception as error:
                 raise function_failed(a.code, self._described.words(i), error) from error

@@ -1,13 +1,14 @@
 """Aggregations for which a window keeps its values: how many there are and which most often, where their middle is.
 
-Kafka has none of these. The values are kept as a list, in a store too, so a window takes as much room as it has values.
+Kafka has none of these. The values are kept as a list, in a store too, so a window takes as much room as it has values;
+an approximate one keeps a sketch instead, whose size is bounded.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from sessionkit.aggregations.built_ins import as_floats, is_number
 from sessionkit.aggregations.contract import Aggregation, Part, built_in
 from sessionkit.aggregations.list_columns import deviations, most_frequent, quantiles
+from sessionkit.aggregations.sketches import check_library, hashable, how_many, united, without_units
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem, shorten
 
@@ -27,13 +29,29 @@ _PLAIN = "a column of texts, numbers, times or bytes"
 
 @built_in
 @called_as('sk.count_distinct("page")')
-def count_distinct(column: str) -> Aggregation:
-    """How many different values that are not null the window holds, exactly; the store holds each of them once.
+def count_distinct(column: str, *, approx: bool = False) -> Aggregation:
+    """How many different values that are not null the window holds, exactly or nearly.
 
+    The store holds each of them once. With `approx=True` it holds a sketch of at most 32 KiB a window (the extra
+    `sketches`): the count is exact up to 4,096 different values, and beyond within 3.1 % in 95 of 100 windows (the
+    standard error is 1.6 %). It is the same number in whatever order records arrive and sessions merge.
+
+    Args:
+        column: texts, numbers, times or bytes.
+        approx: whether a nearly right count in a bounded size will do.
+    Raises:
+        InvalidArgument: `approx` is neither True nor False.
+        SketchesUnavailable: `approx=True`, and the package `datasketches` is not installed.
     Example:
         >>> plan.aggregate(pages=sk.count_distinct("page")).run(monday).table()["pages"].tolist()
         [2, 1]
     """
+    given: Any = approx
+    if not isinstance(given, bool | np.bool_):
+        want = 'True or False, such as sk.count_distinct("page", approx=True)'
+        raise InvalidArgument(problem("approx tells whether a count may be approximate", shorten(repr(given)), want))
+    if given:
+        return approx_count_distinct(column)
     return Aggregation(
         code=f"count_distinct({column!r})",
         columns=(column,),
@@ -47,6 +65,40 @@ def count_distinct(column: str) -> Aggregation:
         takes=_is_plain,
         wants=_PLAIN,
     )
+
+
+def approx_count_distinct(column: str) -> Aggregation:
+    """`count_distinct(column, approx=True)`, of a name of its own for exports, and of functions that can be pickled."""
+    check_library()
+    return Aggregation(
+        code=f"count_distinct({column!r}, approx=True)",
+        columns=(column,),
+        initializer=partial(united, ()),
+        aggregator=_seen,
+        merger=_joined,
+        result=how_many,
+        built_in="approx_count_distinct",
+        parts=(Part("sketch", "sketch", _without_units),),
+        result_column=_how_many,
+        takes=_is_plain,
+        wants=_PLAIN,
+    )
+
+
+def _seen(key: Any, value: Any, sketch: bytes) -> bytes:
+    return sketch if value is None else united([sketch], [hashable(value)])
+
+
+def _joined(key: Any, older: bytes, newer: bytes) -> bytes:
+    return united([older, newer])
+
+
+def _how_many(parts: Sequence[pa.Array]) -> pa.Array:
+    return pa.array(map(how_many, parts[0].to_pylist()), pa.int64())
+
+
+def _without_units(column: pa.Array) -> pa.Array:
+    return without_units(_plain(column))
 
 
 def _with(held: list[Any], others: list[Any]) -> list[Any]:

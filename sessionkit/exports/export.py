@@ -55,7 +55,8 @@ class Export:
 # what comes nearest to an aggregation that is not Kafka's
 NEAREST = {"earliest": "sk.first, by arrival; or ", "latest": "sk.last, by arrival; or "}
 NEAREST |= dict.fromkeys(
-    ("count_distinct", "top", "median", "quantile", "std"), "sk.collect, out of whose list it can be worked out; or "
+    ("count_distinct", "approx_count_distinct", "top", "median", "quantile", "std"),
+    "sk.collect, out of whose list it can be worked out; or ",
 )
 
 W = TypeVar("W")

@@ -109,6 +109,7 @@ def plan_of(windows: Any, strategy: str) -> sk.Plan:
         "first": sk.first("word"), "last": sk.last("word"), "words": sk.collect("word"),
         "newest": sk.latest("word"), "different": sk.count_distinct("word"),
         "often": sk.top("word", 2), "spent": sk.sum("price"),
+        "nearly": sk.count_distinct("word", approx=True),
     }  # fmt: skip
     return BASE.windowed_by(windows).aggregate(**named).emit(strategy)
 

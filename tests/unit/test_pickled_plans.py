@@ -29,6 +29,7 @@ def join(key: Any, older: int, newer: int) -> int:
 GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9), "top": ("n", 2)}
 NAMED: dict[str, sk.aggregations.Aggregation] = {
     **{name: make(*GIVEN.get(name, ("n",))) for name, make in BUILT_INS.items() if hasattr(sk, name)},
+    "approximate": sk.count_distinct("n", approx=True),
     "reduced": sk.reduce(longer, "n"),
     "own": sk.aggregation(initializer=int, aggregator=add, merger=join, value="n"),
 }
