@@ -1,6 +1,10 @@
-"""Types of Spark and of a browser, for annotations alone: neither package need be installed, and none is loaded."""
+"""What need not be installed: types of Spark and of a browser, for annotations alone, and approximate counts."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+import sessionkit as sk
+from sessionkit.aggregations.contract import Aggregation
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Locator, Page
@@ -8,4 +12,11 @@ if TYPE_CHECKING:
 else:
     Browser = Dialog = Locator = Page = DataFrame = SparkSession = Any
 
-__all__ = ["Browser", "DataFrame", "Dialog", "Locator", "Page", "SparkSession"]
+__all__ = ["HAS_SKETCHES", "Browser", "DataFrame", "Dialog", "Locator", "Page", "SparkSession", "nearly"]
+
+HAS_SKETCHES = find_spec("datasketches") is not None  # it has no wheels for Python 3.14
+
+
+def nearly(column: str) -> dict[str, Aggregation]:
+    """An approximate count of different values by the name `nearly`; nothing where its package is not installed."""
+    return {"nearly": sk.count_distinct(column, approx=True)} if HAS_SKETCHES else {}

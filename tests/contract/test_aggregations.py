@@ -37,6 +37,7 @@ from tests.contract.examples import variance
 from tests.deployments import run_deployed
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms, plan_of
+from tests.optional import HAS_SKETCHES
 
 WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=30)
 RETENTION_MS = 40
@@ -74,8 +75,9 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 # The example registers itself when it is imported. It is taken out again at once, and put back for these tests alone.
-FORMS = ("approx_count_distinct",)  # of a public function, told by a setting
-MADE = {**BUILT_INS, "variance": variance.variance, "approx_count_distinct": partial(sk.count_distinct, approx=True)}
+APPROXIMATE = {"approx_count_distinct": partial(sk.count_distinct, approx=True)} if HAS_SKETCHES else {}
+FORMS = tuple(APPROXIMATE)  # of a public function, told by a setting
+MADE = {**BUILT_INS, "variance": variance.variance, **APPROXIMATE}
 EXAMPLES = ("variance",)
 BUILT_INS.pop("variance", None)
 
@@ -94,7 +96,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
     "top": ("value", 2),
 }  # the others are given a column
 NOT_KAFKA = (  # most exports refuse them
-    *("approx_count_distinct", "count_distinct", "earliest", "latest", "median", "quantile", "std", "top"),
+    *(*FORMS, "count_distinct", "earliest", "latest", "median", "quantile", "std", "top"),
 )
 WRITTEN = {"to_flink_sql": ("count_distinct", "std"), "to_spark": ("count_distinct", "median", "quantile", "std")}
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import sessionkit as sk
 from sessionkit.spark.types import readable_errors
-from tests.optional import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession, nearly
 
 if TYPE_CHECKING:
     from sessionkit.spark.stream_run import StreamRun
@@ -109,7 +109,7 @@ def plan_of(windows: Any, strategy: str) -> sk.Plan:
         "first": sk.first("word"), "last": sk.last("word"), "words": sk.collect("word"),
         "newest": sk.latest("word"), "different": sk.count_distinct("word"),
         "often": sk.top("word", 2), "spent": sk.sum("price"),
-        "nearly": sk.count_distinct("word", approx=True),
+        **nearly("word"),
     }  # fmt: skip
     return BASE.windowed_by(windows).aggregate(**named).emit(strategy)
 

@@ -21,7 +21,7 @@ from sessionkit.errors import (
     UnknownRecord,
     UnsupportedData,
 )
-from tests.optional import DataFrame, SparkSession
+from tests.optional import DataFrame, SparkSession, nearly
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -44,7 +44,7 @@ BUILT_INS = BASE.aggregate(
     count=sk.count(), total=sk.sum("amount"), ratio=sk.sum("ratio"), least=sk.min("at"), most=sk.max("amount"),
     middle=sk.mean("ratio"), first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"),
     newest=sk.latest("word"), different=sk.count_distinct("word"), often=sk.top("word", 2), half=sk.median("ratio"),
-    spent=sk.sum("price"), nearly=sk.count_distinct("word", approx=True),
+    spent=sk.sum("price"), **nearly("word"),
 )  # fmt: skip
 
 

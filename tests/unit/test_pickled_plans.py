@@ -9,6 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.aggregations import BUILT_INS
 from tests.kinds import EACH_KIND
+from tests.optional import nearly
 
 RECORDS = pd.DataFrame({"key": ["ada", "bob", "ada", "ada"], "at": [0, 1, 2, 900], "n": [3, 1, 2, 5]})
 KEYED = sk.group_by_key("key", timestamp="at", unit="ms")
@@ -29,7 +30,7 @@ def join(key: Any, older: int, newer: int) -> int:
 GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9), "top": ("n", 2)}
 NAMED: dict[str, sk.aggregations.Aggregation] = {
     **{name: make(*GIVEN.get(name, ("n",))) for name, make in BUILT_INS.items() if hasattr(sk, name)},
-    "approximate": sk.count_distinct("n", approx=True),
+    **nearly("n"),
     "reduced": sk.reduce(longer, "n"),
     "own": sk.aggregation(initializer=int, aggregator=add, merger=join, value="n"),
 }
