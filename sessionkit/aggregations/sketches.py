@@ -94,9 +94,9 @@ def _checked(held: bytes) -> compact_theta_sketch:
         sketch = compact_theta_sketch.deserialize(held)
     count = min(sketch.num_retained, MOST + 1, len(held) // 8)
     hashes = np.frombuffer(held, "<u8", count, len(held) - 8 * count)  # they stand last, in order
-    is_ordered = not count or bool(hashes[0] > 0 and hashes[-1] < sketch.theta64 and (hashes[1:] > hashes[:-1]).all())
+    rises = not count or bool(hashes[0] > 0 and hashes[-1] < sketch.theta64 and (hashes[1:] > hashes[:-1]).all())
     is_full = count == MOST or (count < MOST and not sketch.is_estimation_mode())
-    if not (is_ordered and is_full) or sketch.serialize() != held:
+    if not (rises and sketch.is_ordered() and is_full) or sketch.serialize() != held:
         raise StoreCorrupted(problem("a stored sketch is damaged", f"{len(held):,} bytes", want))
     return sketch
 
