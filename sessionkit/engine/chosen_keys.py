@@ -180,7 +180,7 @@ def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) 
     number[keys] = np.arange(len(keys))
     chosen = batch.replace(given_offset=batch.offset).take(rows.at)
     key, rejected = number[chosen.key], np.zeros(len(rows.at), np.uint8) if chosen.rejected is None else chosen.rejected
-    moves = ((rejected == 0) | (rejected >= TICK)) & (chosen.moving_ms >= 0)
+    moves = chosen.moves | (rejected >= TICK)
     tick_keys = batch.keys.take(pa.array(chosen.key, mask=(key >= 0) | (chosen.key < 0)))
     if chosen.chosen_from is not None:
         tick_keys = pc.coalesce(tick_keys, chosen.chosen_from.tick_keys)
