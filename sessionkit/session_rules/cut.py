@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, read_only, texts
 from sessionkit.base.durations import DAY, INT64_MAX, MAX_DURATION_MS, check_reach, exact_ms
 from sessionkit.base.moments import clock_changes
-from sessionkit.base.process import in_threads, shares
+from sessionkit.base.process import in_threads, shares, thread_count
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.finer_times import beyond_milliseconds
@@ -27,17 +27,29 @@ from sessionkit.records.row_names import row_name, rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import FINER, PER_SECOND, to_milliseconds
-from sessionkit.session_rules.loops import Rows, Sessions, Slots, are_in_order, cut_sessions
+from sessionkit.session_rules.loops import (
+    GOES_ON,
+    Rows,
+    Sessions,
+    are_in_order,
+    cut_sessions,
+    find_late,
+    merge_late,
+    number_sessions,
+    room_for,
+)
 from sessionkit.session_rules.rules import NO_LIMIT, Event, SessionRules
 from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
 from sessionkit.views.loops import tell_rows
 from sessionkit.views.words import unit_remarks
 from sessionkit.windows.contract import WindowKind
 
+Span = tuple[int, int]  # of rows in an order, or of sessions: from, up to
 Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
 _GAP_OF = "gap of"
 _UNITS = {number: unit for unit, number in FINER.items()}
 _LAST_NS_MS = INT64_MAX // 1_000_000 - 30 * DAY  # of the times that can be told in nanoseconds
+_FEW_LATE = 8  # one row of so many
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
@@ -69,9 +81,10 @@ def cut_by_rules(
     gap = _gaps(table, batch, rules, slot, times.per_ms)
     if times.per_ms == 1:
         check_reach(latest, int(gap.max(initial=0)), "gap")
-    day_starts = _day_starts(rules, batch.timestamp_ms[slot >= 0], zone) * times.per_ms
+    day_starts = _day_starts(rules, batch, slot, zone) * times.per_ms
+    order, spans = _order(table, slot, len(names), times.time, offset)
     rows = Rows(
-        order=read_only(_order(table, slot, len(names), times.time, offset)),
+        order=read_only(order),
         slot=read_only(slot),
         time=read_only(times.time),
         until=read_only(times.until),
@@ -83,7 +96,7 @@ def cut_by_rules(
     )
     if unmet is not None:
         unmet.update(_without_rows(rules, table, rows, batch.keys))
-    return _cut(rows, batch, names, rules, times.per_ms)
+    return _cut(rows, spans, batch, names, rules, times.per_ms)
 
 
 def days_remarks(rules: SessionRules, windows: WindowKind, batch: RecordBatch, added: pa.Table) -> list[str]:
@@ -92,38 +105,31 @@ def days_remarks(rules: SessionRules, windows: WindowKind, batch: RecordBatch, a
     return [] if rules.gap_column or is_finer else unit_remarks(windows, batch)
 
 
-def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int) -> pa.Table:
+def _cut(rows: Rows, spans: list[Span], batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int) -> pa.Table:
     count, slots = len(rows.time), len(names)
-    state = Slots(
-        session=np.full(slots, -1, np.int32),
-        reach=np.empty(slots, np.int64),
-        next_day=np.empty(slots, np.int64),
-        has_ended=np.zeros(slots, np.bool_),
-        known=np.empty((len(rules.new_when), slots), np.int32),
-    )
-    sessions = Sessions(
-        slot=np.empty(count, np.int64),
-        start=np.empty(count, np.int64),
-        end=np.empty(count, np.int64),
-        rows=np.empty(count, np.int64),
-        ended_by=np.empty(count, np.int8),
-    )
+    state, sessions, told = room_for(slots, len(rules.new_when), count)
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
     max_length = int(min(rules.max_length_ms * per_ms, NO_LIMIT))
-    sessions = _sessions(rows, state, sessions, (max_length, rules.max_rows), found, position)
-    size = len(sessions.slot)
-    place, keys = names[sessions.slot], max(1, len(batch.keys))
-    number = np.empty(size, np.int64)
-    rank, start = batch.key_ranks[place % keys], sessions.start
-    partition = place // keys if len(batch.partitions) > 1 else None
-    number[order_of_windows(rank, keys, start, partition)] = np.arange(size)
-    told = [np.empty(count, np.int64) for _ in range(4)]
-    of_each = np.column_stack([number, start, sessions.end, sessions.rows])
-    in_threads(lambda rows: tell_rows(found[rows], of_each, *(column[rows] for column in told)), shares(count))
+
+    def cut(span: Span) -> Span:
+        part = rows._replace(order=rows.order[slice(*span)])
+        size = cut_sessions(part, state, sessions, span[0], max_length, rules.max_rows, found, position)
+        return span[0], span[0] + size
+
+    _number(sessions, in_threads(cut, spans), state.opened, names, batch)
+    columns = [np.empty(count, np.int64) for _ in range(4)]
+    ended = np.full(count, GOES_ON, np.int8)
+
+    def tell(part: slice) -> None:
+        tell_rows(found[part], told, *(column[part] for column in columns))
+        if rules.cuts and count:
+            ended[part] = np.where(found[part] < 0, np.int8(GOES_ON), sessions.ended_by[found[part]])
+
+    in_threads(tell, shares(count))
     none = found < 0
     mask = none if none.any() else None
-    added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*told, position], strict=True)}
-    added["late"] = arrow_array(np.zeros(count, np.bool_))
+    added = {name: arrow_array(column, mask) for name, column in zip(_NAMES, [*columns, position], strict=True)}
+    added["late"] = pa.repeat(False, count)
     if per_ms > 1:
         kind = pa.timestamp(_UNITS[per_ms], batch.timezone)
         added = {
@@ -131,35 +137,26 @@ def _cut(rows: Rows, batch: RecordBatch, names: Longs, rules: SessionRules, per_
             for name, column in added.items()
         }
     if rules.cuts:
-        ended = sessions.ended_by[found] if size else found
-        ended = arrow_array(ended.astype(np.int8, copy=False), none | (ended < 0))
-        added["session_ended_by"] = pa.DictionaryArray.from_arrays(ended, texts(rules.reasons()))
+        codes = arrow_array(ended, ended < 0)
+        added["session_ended_by"] = pa.DictionaryArray.from_arrays(codes, texts(rules.reasons()))
     return pa.table(added)
 
 
-def _sessions(
-    rows: Rows, state: Slots, room: Sessions, longest: tuple[int, int], found: Codes, position: Longs
-) -> Sessions:
-    """What `cut_sessions` finds. Rows in an order, which is by slot, are cut in threads, each at slots of its own."""
-    count = len(rows.order)
-    edges = {0, count}
-    if count >= MANY_ROWS:
-        starts = rows.order[[share.start for share in shares(count)]]
-        edges |= {bisect_left(rows.order, slot, key=rows.slot.__getitem__) for slot in rows.slot[starts]}
-    spans = [*pairwise(sorted(edges))] or [(0, 0)]
-
-    def cut(span: tuple[int, int]) -> int:
-        part = rows._replace(order=rows.order[slice(*span)])
-        return cut_sessions(part, state, room, span[0], *longest, found, position)
-
-    sizes = in_threads(cut, spans)
-    if len(sizes) == 1:
-        return Sessions._make(column[: sizes[0]] for column in room)
-    firsts = np.array([first for first, _ in spans], np.int32)
-    moved = np.append(0, firsts - np.cumsum([0, *sizes[:-1]])).astype(np.int32)  # 0 for a row of no session
-    found -= moved[np.searchsorted(firsts, found, side="right")]
-    parts = [slice(first, first + size) for (first, _), size in zip(spans, sizes, strict=True)]
-    return Sessions._make(np.concatenate([column[part] for part in parts]) for column in room)
+def _number(sessions: Sessions, parts: list[Span], opened: Longs, names: Longs, batch: RecordBatch) -> None:
+    """Numbers sessions, which lie in these parts, by the bytes of their key, then by start, then by partition."""
+    keys = len(batch.keys)
+    if not keys:
+        return
+    rank = batch.key_ranks[names % keys]
+    if len(batch.partitions) < 2:
+        first = np.zeros(keys + 1, np.int64)
+        first[rank + 1] = opened
+        following = np.cumsum(first)[rank]
+        in_threads(lambda part: number_sessions(sessions, *part, following), parts)
+        return
+    found = np.concatenate([np.arange(*part) for part in parts])
+    slot, start = sessions.slot[found], sessions.start[found]
+    sessions.number[found[order_of_windows(rank[slot], keys, start, names[slot] // keys)]] = np.arange(len(found))
 
 
 _NAMES = ["session_id", "session_start_ms", "session_end_ms", "session_rows", "position_in_session"]
@@ -180,18 +177,36 @@ def _slots(batch: RecordBatch) -> tuple[Longs, Longs]:
     return (slot - 1, names[1:]) if names[0] < 0 else (slot, names)
 
 
-def _order(table: pa.Table, slot: Longs, slots: int, time: Longs, offset: str | None) -> Longs:
-    """The rows by slot, then by time, then by offset, else as they stand; none where they stand so in each slot."""
-    rows = np.flatnonzero(slot >= 0)
+def _order(table: pa.Table, slot: Longs, slots: int, time: Longs, offset: str | None) -> tuple[Longs, list[Span]]:
+    """The rows of each slot by time, then by offset, else as they stand, and spans of them that share no slot.
+
+    No rows stand for all, which are so in each slot. Where few rows are late, they stay nearly as they are, which are
+    read faster than rows by slot.
+    """
+    count = len(slot)
+    threads = thread_count() if count >= MANY_ROWS else 1
     if offset is not None:
         if table[offset].null_count:
             got = f"a missing one in {row_name(int(np.flatnonzero(is_null(table[offset]))[0]))}"
             raise InvalidData(problem(f"column {offset!r} lacks offsets", got, "a number in each row"))
         by_offset = numpy_array(pc.sort_indices(table, sort_keys=[(offset, "ascending")])).astype(np.int64)
         rows = by_offset[slot[by_offset] >= 0]
-    elif are_in_order(slot, time, np.full(slots, np.iinfo(np.int64).min)):
-        return _NO_LONGS
-    return rows[order_by_place(slot[rows], slots, time[rows])]
+    else:
+        late, counts = np.empty(count // _FEW_LATE, np.int64), np.zeros(threads, np.int64)
+        size = find_late(slot, time, late, counts)
+        if size <= len(late) and (size or threads > 1):
+            order, ends = np.empty(counts.sum(), np.int64), np.append(0, np.cumsum(counts))
+            merge_late(slot, time, late[:size][np.argsort(time[late[:size]], kind="stable")], ends[:-1].copy(), order)
+            return order, list(pairwise(ends.tolist()))
+        if are_in_order(slot, time, np.full(slots, np.iinfo(np.int64).min)):
+            return _NO_LONGS, [(0, 0)]
+        rows = np.flatnonzero(slot >= 0)
+    order = rows[order_by_place(slot[rows], slots, time[rows])]
+    edges = {0, len(order)}
+    if threads > 1:
+        starts = order[[share.start for share in shares(len(order))]]
+        edges |= {bisect_left(order, place, key=slot.__getitem__) for place in slot[starts]}
+    return order, list(pairwise(sorted(edges)))
 
 
 class _Times(NamedTuple):
@@ -363,8 +378,9 @@ def words_of(unmet: Unmet) -> list[str]:
     return remarks + [said for (what, _), said in unmet.items() if what != _GAP_OF]
 
 
-def _day_starts(rules: SessionRules, times_ms: Longs, zone: str) -> Longs:
+def _day_starts(rules: SessionRules, batch: RecordBatch, slot: Longs, zone: str) -> Longs:
     """When days begin in the zone, from one that is not after all times to one that is behind them."""
+    times_ms = _NO_LONGS if rules.new_at_ms is None else batch.timestamp_ms[slot >= 0]
     if rules.new_at_ms is None or not len(times_ms):
         return _NO_LONGS
     low, high = int(times_ms.min()), int(times_ms.max())

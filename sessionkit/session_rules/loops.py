@@ -34,6 +34,7 @@ class Slots(NamedTuple):
     """What is known of each slot so far: its last session, and what that waits for."""
 
     session: Codes
+    opened: Longs  # how many sessions it has
     reach: Longs
     next_day: Longs
     has_ended: Flags
@@ -41,13 +42,29 @@ class Slots(NamedTuple):
 
 
 class Sessions(NamedTuple):
-    """What the loop finds; numbered as they are opened."""
+    """What the loop finds, in the order in which sessions are opened."""
 
     slot: Longs
+    number: Longs
     start: Longs
     end: Longs
     rows: Longs
     ended_by: npt.NDArray[np.int8]
+
+
+def room_for(slots: int, columns: int, sessions: int) -> tuple[Slots, Sessions, Longs]:
+    """What the loop fills, and (number, start, end, rows) of each session as one array.
+
+    What is read and written together lies side by side, so that the processor fetches it at once.
+    """
+    longs = [(name, np.int64) for name in ("reach", "next_day", "opened")]
+    rest = [("session", np.int32), ("has_ended", np.bool_), ("known", np.int32, (columns,))]
+    slot, told = np.zeros(slots, np.dtype([*longs, *rest], align=True)), np.empty((sessions, 4), np.int64)
+    slot["session"] = -1
+    fields = {name: slot[name].T for name in Slots._fields}
+    number, start, end, rows = told.T
+    found = Sessions(np.empty(sessions, np.int64), number, start, end, rows, np.empty(sessions, np.int8))
+    return Slots(**fields), found, told
 
 
 @compiled_loop
@@ -60,6 +77,58 @@ def are_in_order(slot, time, newest):  # type: ignore[no-untyped-def]
                 return False
             newest[s] = time[i]
     return True
+
+
+@compiled_loop
+def find_late(slot, time, late, counts):  # type: ignore[no-untyped-def]
+    """Fills `late` with the rows that are older than one before them, whatever their slots; how many there are.
+
+    It ends where there is no room for one. `counts` gets the rows of each share: of slots, dealt out in turn.
+    """
+    n = 0
+    shares = counts.shape[0]
+    newest = np.iinfo(np.int64).min
+    for i in range(slot.shape[0]):
+        if slot[i] < 0:
+            continue
+        counts[slot[i] % shares] += 1
+        if time[i] >= newest:
+            newest = time[i]
+        elif n == late.shape[0]:
+            return n + 1
+        else:
+            late[n] = i
+            n += 1
+    return n
+
+
+@compiled_loop
+def merge_late(slot, time, late, following, order):  # type: ignore[no-untyped-def]
+    """Fills `order` with the rows by share, then by time, then as they stand.
+
+    Args:
+        late: the rows that `find_late` found, in this order, in which all others are.
+        following: where the next row of each share goes.
+    """
+    k = 0
+    shares = following.shape[0]
+    newest = np.iinfo(np.int64).min
+    for i in range(slot.shape[0]):
+        if slot[i] < 0 or time[i] < newest:
+            continue
+        newest = time[i]
+        while k < late.shape[0] and (time[late[k]] < newest or (time[late[k]] == newest and late[k] < i)):
+            share = slot[late[k]] % shares
+            order[following[share]] = late[k]
+            following[share] += 1
+            k += 1
+        share = slot[i] % shares
+        order[following[share]] = i
+        following[share] += 1
+    for rest in range(k, late.shape[0]):
+        share = slot[late[rest]] % shares
+        order[following[share]] = late[rest]
+        following[share] += 1
 
 
 @inlined
@@ -87,7 +156,7 @@ def _cause(rows, slots, sessions, i, s, w, max_length, max_rows):  # type: ignor
 def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, position):  # type: ignore[no-untyped-def]
     """Fills `sessions` from the `first` on, and for each row its session (-1: none) and its place there; says how many.
 
-    `slots.session` and `found` hold -1, `position` 0, `slots.has_ended` False.
+    `slots.session` and `found` hold -1, `slots.opened` and `position` 0, `slots.has_ended` False.
     """
     n = first
     is_sorted = rows.order.shape[0] == 0
@@ -109,6 +178,7 @@ def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, posi
             w = np.int64(n)
             n += 1
             slots.session[s] = w
+            slots.opened[s] += 1
             sessions.slot[w] = s
             sessions.start[w] = time
             sessions.end[w] = until
@@ -131,3 +201,12 @@ def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, posi
         found[i] = w
         position[i] = sessions.rows[w]
     return n - first
+
+
+@compiled_loop
+def number_sessions(sessions, first, end, following):  # type: ignore[no-untyped-def]
+    """Numbers sessions from `first` up to `end` as they come; `following` is the next number of each slot."""
+    for w in range(first, end):
+        s = sessions.slot[w]
+        sessions.number[w] = following[s]
+        following[s] += 1
