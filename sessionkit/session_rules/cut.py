@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 from math import floor
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, read_only, texts
 from sessionkit.base.durations import DAY, INT64_MAX, MAX_DURATION_MS, check_reach, exact_ms
 from sessionkit.base.moments import clock_changes
-from sessionkit.base.process import in_threads, shares, thread_count
+from sessionkit.base.process import in_threads, shares, side_by_side, thread_count
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.finer_times import beyond_milliseconds
@@ -82,14 +83,17 @@ def cut_by_rules(
     if times.per_ms == 1:
         check_reach(latest, int(gap.max(initial=0)), "gap")
     day_starts = _day_starts(rules, batch, slot, zone) * times.per_ms
-    order, spans = _order(table, slot, len(names), times.time, offset)
+    (order, spans), values = side_by_side(
+        lambda: _order(table, slot, len(names), times.time, offset),
+        lambda: _values(opened, table, rules.new_when, len(batch)),
+    )
     rows = Rows(
         order=read_only(order),
         slot=read_only(slot),
         time=read_only(times.time),
         until=read_only(times.until),
         gap=read_only(np.minimum(gap, INT64_MAX - latest)),
-        values=read_only(_values(opened, table, rules.new_when, len(batch))),
+        values=read_only(values),
         starts=read_only(_happens(table, rules.starts_when, "starts_when")),
         ends=read_only(_happens(table, rules.ends_when, "ends_when")),
         day_starts=read_only(day_starts),
@@ -197,16 +201,21 @@ def _order(table: pa.Table, slot: Longs, slots: int, time: Longs, offset: str | 
         if size <= len(late) and (size or threads > 1):
             order, ends = np.empty(counts.sum(), np.int64), np.append(0, np.cumsum(counts))
             merge_late(slot, time, late[:size][np.argsort(time[late[:size]], kind="stable")], ends[:-1].copy(), order)
-            return order, list(pairwise(ends.tolist()))
+            return order, _spans(ends)
         if are_in_order(slot, time, np.full(slots, np.iinfo(np.int64).min)):
-            return _NO_LONGS, [(0, 0)]
+            return _NO_LONGS, _spans([0])
         rows = np.flatnonzero(slot >= 0)
     order = rows[order_by_place(slot[rows], slots, time[rows])]
     edges = {0, len(order)}
-    if threads > 1:
+    if threads > 1 and len(order):
         starts = order[[share.start for share in shares(len(order))]]
         edges |= {bisect_left(order, place, key=slot.__getitem__) for place in slot[starts]}
-    return order, list(pairwise(sorted(edges)))
+    return order, _spans(sorted(edges))
+
+
+def _spans(edges: Iterable[int]) -> list[Span]:
+    """What lies between the edges. One without rows of an order stands for all as they stand, so it is alone."""
+    return [(int(start), int(end)) for start, end in pairwise(edges) if start < end] or [(0, 0)]
 
 
 class _Times(NamedTuple):
@@ -353,6 +362,8 @@ def _happens(table: pa.Table, event: Event | None, rule: str) -> Flags:
     if wanted is None:
         want = f"{rule}=({name!r}, a value of this column)"
         raise InvalidArgument(problem(f"column {name!r} of {kind} has no such value", shorten(repr(values)), want))
+    if len(wanted) == 1 and pc.equal(wanted[0], wanted[0]).as_py():  # neither missing nor NaN: ten times as fast
+        return numpy_array(pc.equal(column, wanted[0]).fill_null(False))
     return numpy_array(pc.is_in(column, value_set=wanted))
 
 

@@ -87,3 +87,21 @@ def test_any_number_of_threads_finds_the_same(threads: int, monkeypatch: pytest.
             there.setenv("SESSIONKIT_THREADS", str(threads))
             together = sk.sessionize(own, "key", "at", timezone="UTC", offset="offset", **rules)
         pd.testing.assert_frame_equal(alone, together)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("few", [1, 8, 10**6])
+def test_late_rows_find_their_place_however_they_are_read(
+    few: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = drawn(60)
+    monkeypatch.setenv("SESSIONKIT_THREADS", str(threads))
+    for number in range(60):
+        own, rules = rows[rows["frame"] == number].drop(columns="zone"), rules_drawn(number)
+        own = own.assign(place=own["place"].astype("float64"), partition=np.arange(len(own)) % (1 + number % 2))
+        options = {"by": "key", "at": "at", "timezone": "UTC", "partition": "partition", **rules}
+        by_slot = sk.sessionize(own, offset="offset", **options)
+        with monkeypatch.context() as there:
+            there.setattr(cut, "MANY_ROWS", 1)
+            there.setattr(cut, "_FEW_LATE", few)
+            pd.testing.assert_frame_equal(by_slot, sk.sessionize(own, **options))
