@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left
-from collections.abc import Iterable
 from fractions import Fraction
-from itertools import pairwise
 from math import floor
 from typing import Any, NamedTuple
 
@@ -17,7 +14,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Codes, Flags, Longs, arrow_array, is_null, numpy_array, read_only, texts
 from sessionkit.base.durations import DAY, INT64_MAX, MAX_DURATION_MS, check_reach, exact_ms
 from sessionkit.base.moments import clock_changes
-from sessionkit.base.process import in_threads, shares, side_by_side, thread_count
+from sessionkit.base.process import in_threads, shares, side_by_side
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, attempted, errors_as, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.finer_times import beyond_milliseconds
@@ -32,25 +29,21 @@ from sessionkit.session_rules.loops import (
     GOES_ON,
     Rows,
     Sessions,
-    are_in_order,
     cut_sessions,
-    find_late,
-    merge_late,
     number_sessions,
     room_for,
 )
+from sessionkit.session_rules.order import Span, order_of_rows
 from sessionkit.session_rules.rules import NO_LIMIT, Event, SessionRules
-from sessionkit.trace.loops import MANY_ROWS, are_few_places, order_by_place, order_of_windows
+from sessionkit.trace.loops import are_few_places, order_of_windows
 from sessionkit.views.loops import tell_rows
 from sessionkit.views.words import unit_remarks
 from sessionkit.windows.contract import WindowKind
 
-Span = tuple[int, int]  # of rows in an order, or of sessions: from, up to
 Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
 _GAP_OF = "gap of"
 _UNITS = {number: unit for unit, number in FINER.items()}
 _LAST_NS_MS = INT64_MAX // 1_000_000 - 30 * DAY  # of the times that can be told in nanoseconds
-_FEW_LATE = 8  # one row of so many
 _NO_LONGS, _NO_FLAGS = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
@@ -84,7 +77,7 @@ def cut_by_rules(
         check_reach(latest, int(gap.max(initial=0)), "gap")
     day_starts = _day_starts(rules, batch, slot, zone) * times.per_ms
     (order, spans), values = side_by_side(
-        lambda: _order(table, slot, len(names), times.time, offset),
+        lambda: order_of_rows(table, slot, len(names), times.time, offset),
         lambda: _values(opened, table, rules.new_when, len(batch)),
     )
     rows = Rows(
@@ -179,43 +172,6 @@ def _slots(batch: RecordBatch) -> tuple[Longs, Longs]:
         return slot, np.arange(places)
     names, slot = np.unique(slot, return_inverse=True)
     return (slot - 1, names[1:]) if names[0] < 0 else (slot, names)
-
-
-def _order(table: pa.Table, slot: Longs, slots: int, time: Longs, offset: str | None) -> tuple[Longs, list[Span]]:
-    """The rows of each slot by time, then by offset, else as they stand, and spans of them that share no slot.
-
-    No rows stand for all, which are so in each slot. Where few rows are late, they stay nearly as they are, which are
-    read faster than rows by slot.
-    """
-    count = len(slot)
-    threads = thread_count() if count >= MANY_ROWS else 1
-    if offset is not None:
-        if table[offset].null_count:
-            got = f"a missing one in {row_name(int(np.flatnonzero(is_null(table[offset]))[0]))}"
-            raise InvalidData(problem(f"column {offset!r} lacks offsets", got, "a number in each row"))
-        by_offset = numpy_array(pc.sort_indices(table, sort_keys=[(offset, "ascending")])).astype(np.int64)
-        rows = by_offset[slot[by_offset] >= 0]
-    else:
-        late, counts = np.empty(count // _FEW_LATE, np.int64), np.zeros(threads, np.int64)
-        size = find_late(slot, time, late, counts)
-        if size <= len(late) and (size or threads > 1):
-            order, ends = np.empty(counts.sum(), np.int64), np.append(0, np.cumsum(counts))
-            merge_late(slot, time, late[:size][np.argsort(time[late[:size]], kind="stable")], ends[:-1].copy(), order)
-            return order, _spans(ends)
-        if are_in_order(slot, time, np.full(slots, np.iinfo(np.int64).min)):
-            return _NO_LONGS, _spans([0])
-        rows = np.flatnonzero(slot >= 0)
-    order = rows[order_by_place(slot[rows], slots, time[rows])]
-    edges = {0, len(order)}
-    if threads > 1 and len(order):
-        starts = order[[share.start for share in shares(len(order))]]
-        edges |= {bisect_left(order, place, key=slot.__getitem__) for place in slot[starts]}
-    return order, _spans(sorted(edges))
-
-
-def _spans(edges: Iterable[int]) -> list[Span]:
-    """What lies between the edges. One without rows of an order stands for all as they stand, so it is alone."""
-    return [(int(start), int(end)) for start, end in pairwise(edges) if start < end] or [(0, 0)]
 
 
 class _Times(NamedTuple):
@@ -391,8 +347,10 @@ def words_of(unmet: Unmet) -> list[str]:
 
 def _day_starts(rules: SessionRules, batch: RecordBatch, slot: Longs, zone: str) -> Longs:
     """When days begin in the zone, from one that is not after all times to one that is behind them."""
-    times_ms = _NO_LONGS if rules.new_at_ms is None else batch.timestamp_ms[slot >= 0]
-    if rules.new_at_ms is None or not len(times_ms):
+    if rules.new_at_ms is None:
+        return _NO_LONGS
+    times_ms = batch.timestamp_ms if batch.rejected is None else batch.timestamp_ms[slot >= 0]
+    if not len(times_ms):
         return _NO_LONGS
     low, high = int(times_ms.min()), int(times_ms.max())
     days = np.arange(low // DAY - 2, high // DAY + 4)

@@ -175,6 +175,8 @@ def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, posi
         if cause != GOES_ON:
             if w >= 0 and not slots.has_ended[s]:  # an event that ends a session has ended it before a pause does
                 sessions.ended_by[w] = cause
+            if rows.day_starts.shape[0] and (w < 0 or time >= slots.next_day[s]):
+                slots.next_day[s] = rows.day_starts[np.searchsorted(rows.day_starts, time, side="right")]
             w = np.int64(n)
             n += 1
             slots.session[s] = w
@@ -186,8 +188,6 @@ def cut_sessions(rows, slots, sessions, first, max_length, max_rows, found, posi
             sessions.ended_by[w] = -1
             for v in range(rows.values.shape[0]):
                 slots.known[v, s] = -1
-            if rows.day_starts.shape[0]:
-                slots.next_day[s] = rows.day_starts[np.searchsorted(rows.day_starts, time, side="right")]
         if cause == GAP or reach > slots.reach[s]:  # a part of a session reaches as far as the session does
             slots.reach[s] = reach
         sessions.end[w] = max(sessions.end[w], until)

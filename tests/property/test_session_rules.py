@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.session_rules import cut
+from sessionkit.session_rules import order
 from tests.frames_with_rules import ADDED, drawn, in_plain_python, rules_drawn, with_short_minutes
 from tests.interpreted import fewer
 
@@ -83,7 +83,7 @@ def test_any_number_of_threads_finds_the_same(threads: int, monkeypatch: pytest.
         own, rules = rows[rows["frame"] == number], rules_drawn(number)
         alone = sk.sessionize(own, "key", "at", timezone="UTC", offset="offset", **rules)
         with monkeypatch.context() as there:
-            there.setattr(cut, "MANY_ROWS", 1)
+            there.setattr(order, "MANY_ROWS", 1)
             there.setenv("SESSIONKIT_THREADS", str(threads))
             together = sk.sessionize(own, "key", "at", timezone="UTC", offset="offset", **rules)
         pd.testing.assert_frame_equal(alone, together)
@@ -102,6 +102,6 @@ def test_late_rows_find_their_place_however_they_are_read(
         options = {"by": "key", "at": "at", "timezone": "UTC", "partition": "partition", **rules}
         by_slot = sk.sessionize(own, offset="offset", **options)
         with monkeypatch.context() as there:
-            there.setattr(cut, "MANY_ROWS", 1)
-            there.setattr(cut, "_FEW_LATE", few)
+            there.setattr(order, "MANY_ROWS", 1)
+            there.setattr(order, "_FEW_LATE", few)
             pd.testing.assert_frame_equal(by_slot, sk.sessionize(own, **options))
