@@ -62,6 +62,7 @@ def test_a_sketch_is_the_same_in_any_order_of_values_and_merges(most: int, data:
     assert how_many(whole) == most if most <= MOST else abs(how_many(whole) / most - 1) < 6 * STANDARD_ERROR
 
 
+@pytest.mark.slow
 def test_the_error_is_as_said() -> None:
     """Of 400 sketches of other values: no error is larger than 5 standard errors, and 95 of 100 are within two."""
     rng, most = np.random.default_rng(11), 20_000

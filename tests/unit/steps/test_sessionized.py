@@ -60,6 +60,7 @@ def check_same(found: pa.Table, table: pa.Table, **options: Any) -> None:
         assert found[name].to_pylist() == expected[name].to_pylist(), name
 
 
+@pytest.mark.lengthy
 @pytest.mark.filterwarnings("ignore:.*are in no window")
 @pytest.mark.parametrize("shape", ["zipf", "zipf sorted", "zipf integers", "one", "each", "each sorted integers"])
 @pytest.mark.parametrize("by", ["user", ["user", "device"]], ids=["one column", "two columns"])
@@ -69,6 +70,7 @@ def test_the_rows_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     check_same(written(table, tmp_path, by=by), table, by=by)
 
 
+@pytest.mark.lengthy
 @pytest.mark.filterwarnings("ignore:.*in no window")
 @pytest.mark.parametrize("options", [
     {"max_rows": 2, "ids": "key"}, {"ids": "hash", "new_at": "00:30", "timezone": "Asia/Kathmandu"}, {"by": None},
