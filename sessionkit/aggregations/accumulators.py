@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
-from sessionkit.aggregations.list_columns import distinct, lengths_of, without_nulls
+from sessionkit.aggregations.list_columns import COUNTED, counted, distinct, lengths_of, without_nulls
 from sessionkit.aggregations.sketches import SKETCH, sketches_of
 from sessionkit.base.arrays import Flags, Longs, arrow_array, is_null, numpy_array, of_type, read_only
 from sessionkit.base.compiled import NOTHING
@@ -311,6 +311,11 @@ def _sketches(column: pa.Array, loaded: pa.Array) -> Lists:
     return Lists(new, pa.ListArray.from_arrays(ends, held), kept=sketches_of)
 
 
+def _counted(column: pa.Array, loaded: pa.Array) -> Lists:
+    ones = arrow_array(np.ones(len(column), np.int64))
+    return Lists(pa.StructArray.from_arrays([column, ones], fields=[*COUNTED]), loaded, kept=counted)
+
+
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
     return Total(None, EVERY if column is None else _valid(column), _numbers(loaded, pa.int64()))
 
@@ -342,7 +347,7 @@ class Loop(NamedTuple):
 
 LoopName = Literal[
     "count", "count_values", "sum", "min", "max", "first", "last", "earliest", "latest",
-    "collect", "values", "distinct", "sketch",
+    "collect", "values", "distinct", "counted", "sketch",
 ]  # fmt: skip
 POSITIONS: tuple[LoopName, ...] = ("min", "max", "first", "last", "earliest", "latest")
 LOOPS: dict[LoopName, Loop] = {
@@ -353,5 +358,6 @@ LOOPS: dict[LoopName, Loop] = {
     "collect": Loop(Lists, pa.list_, knows_every_step=False),
     "values": Loop(partial(Lists, kept=without_nulls), pa.list_, knows_every_step=False),
     "distinct": Loop(partial(Lists, kept=distinct), pa.list_, knows_every_step=False),
+    "counted": Loop(_counted, lambda kind: pa.list_(COUNTED), knows_every_step=False),
     "sketch": Loop(_sketches, lambda kind: SKETCH, knows_every_step=False),
 }

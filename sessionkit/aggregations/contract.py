@@ -45,7 +45,8 @@ class Part:
         name: what a store calls it, where an aggregation has several parts; a single one is stored as it is.
         loop: "count" (records), "count_values", "sum", "min", "max", "first" and "last" (all of values that are not
             null), "earliest" and "latest" (of values with their times), "collect" (all values), "values" (all that are
-            not null), "distinct" (each of these once) or "sketch" (by which these are counted, see `sketches.py`).
+            not null), "distinct" (each of these once), "counted" (each float with how often it is there) or "sketch"
+            (by which different values are counted, see `sketches.py`).
         column: what is made of the column before the loop reads it, such as floats of integers.
     Raises:
         InvalidArgument: there is no such loop.
@@ -149,8 +150,9 @@ class Aggregation:
 
     def makes_floats(self, kind: pa.DataType) -> bool:
         """Whether it computes with floats, which are not exact, in place of values of this type."""
-        kept = (getattr(part, "value_type", part) for part in self.part_types(kind))
-        return not pa.types.is_floating(kind) and any(map(pa.types.is_floating, kept))
+        kept = [getattr(part, "value_type", part) for part in self.part_types(kind)]
+        numbers = (each.field("value").type if pa.types.is_struct(each) else each for each in kept)
+        return not pa.types.is_floating(kind) and any(map(pa.types.is_floating, numbers))
 
     def check_types(self, columns: Sequence[Any]) -> None:
         """Refuses a column, one of Arrow or of Python objects, that it cannot work on.

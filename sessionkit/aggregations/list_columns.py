@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Floats, Longs, arrow_array, is_null, numpy_array
+from sessionkit.errors import StoreCorrupted, problem
 
 
 def lengths_of(lists: pa.ListArray) -> Longs:
@@ -63,20 +64,54 @@ def most_frequent(lists: pa.ListArray, most: int) -> pa.ListArray:
     return _lists(np.minimum(different, most), coded.dictionary.take(arrow_array(kept)))
 
 
+COUNTED = pa.struct([("value", pa.float64()), ("count", pa.int64())])  # a value, and how often it is there
+
+
+def counted(lists: pa.ListArray) -> pa.ListArray:
+    """The lists of `COUNTED` by value, each one once, without nulls; NaN is one value, and the last."""
+    flat = lists.flatten()
+    value, count = flat.field("value"), numpy_array(flat.field("count"), absent=0)
+    if len(count) and count.min() < 1:
+        raise damaged_count(int(count.min()))
+    known = ~is_null(value)
+    rows, values, count = _rows_of(lists)[known], numpy_array(value.filter(arrow_array(known))), count[known]
+    order = np.lexsort((values, rows))
+    rows, values, count = rows[order], values[order], count[order]
+    is_other = (values[1:] != values[:-1]) & ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+    first = np.flatnonzero(np.append(np.ones(min(1, len(rows)), np.bool_), (rows[1:] != rows[:-1]) | is_other))
+    often = np.add.reduceat(count, first) if len(first) else count
+    held = pa.StructArray.from_arrays([arrow_array(values[first]), arrow_array(often)], fields=[*COUNTED])
+    return _lists(np.bincount(rows[first], minlength=len(lists)), held)
+
+
+def damaged_count(count: int) -> StoreCorrupted:
+    """A value that is there less than once."""
+    return StoreCorrupted(problem("a stored count of values is damaged", str(count), "1 or more, as it was written"))
+
+
 def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
-    """The q-quantile of each list of floats, between two values in proportion; NaN if one is, null of an empty list."""
-    count, values = lengths_of(lists), numpy_array(lists.flatten())
-    if not len(values):
+    """The q-quantile of each list of floats, between two values in proportion; NaN if one is, null of an empty list.
+
+    In place of floats there may be those of `COUNTED`.
+    """
+    size, flat = lengths_of(lists), lists.flatten()
+    if not len(flat):
         return pa.nulls(len(lists), pa.float64())
+    is_counted = pa.types.is_struct(flat.type)
+    values = numpy_array(flat.field("value") if is_counted else flat)
     by_value = np.argsort(values, kind="stable")
-    rows = _rows_of(lists)
-    ordered = values[by_value[np.argsort(rows[by_value], kind="stable")]]
+    order = by_value[np.argsort(_rows_of(lists)[by_value], kind="stable")]
+    ordered, last = values[order], len(order) - 1
+    often = numpy_array(flat.field("count"))[order] if is_counted else np.ones(len(order), np.int64)
+    ends = np.append(0, np.cumsum(often))  # of the values of all lists
+    stop = np.cumsum(size)
+    before, count = ends[stop - size], ends[stop] - ends[stop - size]
     place = q * np.maximum(count - 1, 0)
     low = place.astype(np.int64)
-    share, last = place - low, len(ordered) - 1
-    begin = np.cumsum(count) - count
-    lower, upper = (ordered[np.minimum(begin + at, last)] for at in (low, low + (share > 0)))
-    largest = ordered[np.maximum(begin + count - 1, 0)]  # where there is a NaN, it
+    share = place - low
+    at = (np.searchsorted(ends[1:], before + rank, side="right") for rank in (low, low + (share > 0)))
+    lower, upper = (ordered[np.minimum(found, last)] for found in at)
+    largest = ordered[np.maximum(stop - 1, 0)]  # where there is a NaN, it
     with np.errstate(all="ignore"):
         between = np.where(share > 0, lower + (upper - lower) * share, lower)
     return arrow_array(np.where(np.isnan(largest), largest, between), count == 0)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from sessionkit.aggregations.built_ins import as_floats, is_number
 from sessionkit.aggregations.contract import Aggregation, Part, built_in
 from sessionkit.aggregations.list_columns import deviations, most_frequent, quantiles
+from sessionkit.aggregations.rounded import joined, quantile_of, rounded_column, seen
 from sessionkit.aggregations.sketches import check_library, hashable, how_many, united, without_units
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem, shorten
@@ -46,11 +47,7 @@ def count_distinct(column: str, *, approx: bool = False) -> Aggregation:
         >>> plan.aggregate(pages=sk.count_distinct("page")).run(monday).table()["pages"].tolist()
         [2, 1]
     """
-    given: Any = approx
-    if not isinstance(given, bool | np.bool_):
-        want = 'True or False, such as sk.count_distinct("page", approx=True)'
-        raise InvalidArgument(problem("approx tells whether a count may be approximate", shorten(repr(given)), want))
-    if given:
+    if _checked(approx, 'sk.count_distinct("page", approx=True)'):
         return approx_count_distinct(column)
     return Aggregation(
         code=f"count_distinct({column!r})",
@@ -65,6 +62,13 @@ def count_distinct(column: str, *, approx: bool = False) -> Aggregation:
         takes=_is_plain,
         wants=_PLAIN,
     )
+
+
+def _checked(approx: Any, example: str) -> bool:
+    if not isinstance(approx, bool | np.bool_):
+        what = "approx tells whether a result may be approximate"
+        raise InvalidArgument(problem(what, shorten(repr(approx)), f"True or False, such as {example}"))
+    return bool(approx)
 
 
 def approx_count_distinct(column: str) -> Aggregation:
@@ -176,30 +180,39 @@ def _most_frequent(values: list[Any], most: int) -> list[Any]:
 
 @built_in
 @called_as('sk.median("amount")')
-def median(column: str) -> Aggregation:
+def median(column: str, *, approx: bool = False) -> Aggregation:
     """Middle of the values that are not null, of an even number the mean of the middle two; null where all are null.
 
-    Exact: the store holds all values, as floats.
+    Exact: the store holds all values, as floats. With `approx=True` it holds them as `quantile` does then.
 
+    Raises:
+        InvalidArgument: `approx` is neither True nor False.
     Example:
         >>> plan.aggregate(typical=sk.median("amount")).run(monday).table()["typical"].tolist()
         [2.75, 4.0]
     """
+    if _checked(approx, 'sk.median("amount", approx=True)'):
+        return _of_counted("median", column, 0.5)
     return _of_values("median", column, (), partial(_quantile, q=0.5), partial(quantiles, q=0.5))
 
 
 @built_in
 @called_as('sk.quantile("amount", 0.95)')
-def quantile(column: str, q: float) -> Aggregation:
+def quantile(column: str, q: float, *, approx: bool = False) -> Aggregation:
     """The value below which this part of the values lies, between two values in proportion, as pandas has it.
 
-    Nulls are ignored, and it is null where all are null. Exact: the store holds all values, as floats.
+    Nulls are ignored, and it is null where all are null. Exact: the store holds all values, as floats. With
+    `approx=True` each value is rounded to seven binary digits, which changes it by 0.8 % at most (whole numbers up to
+    128 not at all), and the store holds how often each of these is there: at most 64 between a number and its double,
+    some 20 KiB a window for values from 1 to a million. It is the same number in whatever order records arrive and
+    sessions merge.
 
     Args:
         column: numbers.
         q: the part, from 0 (the smallest value) to 1 (the largest).
+        approx: whether values within 0.8 % in a bounded size will do.
     Raises:
-        InvalidArgument: `q` is no such number.
+        InvalidArgument: `q` is no such number, or `approx` is neither True nor False.
     Example:
         >>> plan.aggregate(most=sk.quantile("amount", 0.9)).run(monday).table()["most"].tolist()
         [2.95, 4.0]
@@ -209,6 +222,8 @@ def quantile(column: str, q: float) -> Aggregation:
         want = 'a number from 0 to 1, such as sk.quantile("amount", 0.95)'
         raise InvalidArgument(problem("a quantile is a part of all values", shorten(repr(given)), want))
     part = float(given)
+    if _checked(approx, 'sk.quantile("amount", 0.95, approx=True)'):
+        return _of_counted("quantile", column, part, part)
     return _of_values("quantile", column, (part,), partial(_quantile, q=part), partial(quantiles, q=part))
 
 
@@ -248,6 +263,28 @@ def _of_values(
         takes=is_number,
         wants="a column of numbers",
     )
+
+
+def _of_counted(name: str, column: str, q: float, *settings: float) -> Aggregation:
+    """An aggregation that keeps all numbers that are not null rounded, each with how often it is there."""
+    return Aggregation(
+        code=f"{name}({', '.join(map(repr, (column, *settings)))}, approx=True)",
+        columns=(column,),
+        settings=settings,
+        initializer=list,
+        aggregator=seen,
+        merger=joined,
+        result=partial(quantile_of, q=q),
+        built_in=f"approx_{name}",
+        parts=(Part("values", "counted", rounded_column),),
+        result_column=partial(_quantiles, q=q),
+        takes=is_number,
+        wants="a column of numbers",
+    )
+
+
+def _quantiles(parts: Sequence[pa.Array], q: float) -> pa.Array:
+    return quantiles(parts[0], q)
 
 
 def _quantile(values: list[float], q: float) -> float | None:

@@ -55,7 +55,7 @@ class Export:
 # what comes nearest to an aggregation that is not Kafka's
 NEAREST = {"earliest": "sk.first, by arrival; or ", "latest": "sk.last, by arrival; or "}
 NEAREST |= dict.fromkeys(
-    ("count_distinct", "approx_count_distinct", "top", "median", "quantile", "std"),
+    ("count_distinct", "approx_count_distinct", "top", "median", "approx_median", "quantile", "approx_quantile", "std"),
     "sk.collect, out of whose list it can be worked out; or ",
 )
 

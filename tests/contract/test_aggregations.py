@@ -75,7 +75,10 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 # The example registers itself when it is imported. It is taken out again at once, and put back for these tests alone.
-APPROXIMATE = {"approx_count_distinct": partial(sk.count_distinct, approx=True)} if HAS_SKETCHES else {}
+APPROXIMATE = {
+    "approx_median": partial(sk.median, approx=True), "approx_quantile": partial(sk.quantile, approx=True),
+    **({"approx_count_distinct": partial(sk.count_distinct, approx=True)} if HAS_SKETCHES else {}),
+}  # fmt: skip
 FORMS = tuple(APPROXIMATE)  # of a public function, told by a setting
 MADE = {**BUILT_INS, "variance": variance.variance, **APPROXIMATE}
 EXAMPLES = ("variance",)
@@ -93,6 +96,7 @@ def _registered() -> Iterator[None]:
 GIVEN: dict[str, tuple[Any, ...]] = {
     "count": (),
     "quantile": ("value", 0.9),
+    "approx_quantile": ("value", 0.9),
     "top": ("value", 2),
 }  # the others are given a column
 NOT_KAFKA = (  # most exports refuse them

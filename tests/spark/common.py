@@ -108,7 +108,7 @@ def plan_of(windows: Any, strategy: str) -> sk.Plan:
         "count": sk.count(), "total": sk.sum("amount"), "least": sk.min("at"), "most": sk.max("amount"),
         "first": sk.first("word"), "last": sk.last("word"), "words": sk.collect("word"),
         "newest": sk.latest("word"), "different": sk.count_distinct("word"),
-        "often": sk.top("word", 2), "spent": sk.sum("price"),
+        "often": sk.top("word", 2), "spent": sk.sum("price"), "near": sk.median("amount", approx=True),
         **nearly("word"),
     }  # fmt: skip
     return BASE.windowed_by(windows).aggregate(**named).emit(strategy)

@@ -44,7 +44,7 @@ BUILT_INS = BASE.aggregate(
     count=sk.count(), total=sk.sum("amount"), ratio=sk.sum("ratio"), least=sk.min("at"), most=sk.max("amount"),
     middle=sk.mean("ratio"), first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"),
     newest=sk.latest("word"), different=sk.count_distinct("word"), often=sk.top("word", 2), half=sk.median("ratio"),
-    spent=sk.sum("price"), **nearly("word"),
+    spent=sk.sum("price"), most_are=sk.quantile("ratio", 0.9, approx=True), **nearly("word"),
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {"count": (), "quantile": ("n", 0.9), "top":
 NAMED: dict[str, sk.aggregations.Aggregation] = {
     **{name: make(*GIVEN.get(name, ("n",))) for name, make in BUILT_INS.items() if hasattr(sk, name)},
     **nearly("n"),
+    "near": sk.quantile("n", 0.9, approx=True),
     "reduced": sk.reduce(longer, "n"),
     "own": sk.aggregation(initializer=int, aggregator=add, merger=join, value="n"),
 }
