@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Longs, numpy_array
+from sessionkit.base.process import in_threads, shares
 from sessionkit.records.inputs.plain_columns import decoded
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
@@ -25,5 +26,7 @@ def beyond_milliseconds(column: pa.ChunkedArray, source: Source) -> Longs | None
     unit = column.type.unit if pa.types.is_timestamp(column.type) else source.unit
     if unit not in FINER or pa.types.is_date(column.type) or pa.types.is_null(column.type):
         return None
-    rest = numpy_array(column.cast(pa.int64())) % FINER[unit]
-    return rest * (1_000_000 // FINER[unit]) if rest.any() else None
+    times, most = numpy_array(column.cast(pa.int64())), FINER[unit]
+    if not any(in_threads(lambda rows: bool((times[rows] % most).any()), shares(len(times)))):
+        return None
+    return times % most * (1_000_000 // most)

@@ -33,13 +33,14 @@ from sessionkit.session_rules.loops import (
     number_sessions,
     room_for,
 )
-from sessionkit.session_rules.order import Span, order_of_rows
+from sessionkit.session_rules.order import order_of_rows
 from sessionkit.session_rules.rules import NO_LIMIT, Event, SessionRules
 from sessionkit.trace.loops import are_few_places, order_of_windows
 from sessionkit.views.loops import tell_rows
 from sessionkit.views.words import unit_remarks
 from sessionkit.windows.contract import WindowKind
 
+Span = tuple[int, int]  # of sessions: from, up to
 Unmet = dict[tuple[str, Any], str]  # what no row meets, and words on it
 _GAP_OF = "gap of"
 _UNITS = {number: unit for unit, number in FINER.items()}
@@ -76,12 +77,12 @@ def cut_by_rules(
     if times.per_ms == 1:
         check_reach(latest, int(gap.max(initial=0)), "gap")
     day_starts = _day_starts(rules, batch, slot, zone) * times.per_ms
-    (order, spans), values = side_by_side(
+    orders, values = side_by_side(
         lambda: order_of_rows(table, slot, len(names), times.time, offset),
         lambda: _values(opened, table, rules.new_when, len(batch)),
     )
     rows = Rows(
-        order=read_only(order),
+        order=_NO_LONGS,
         slot=read_only(slot),
         time=read_only(times.time),
         until=read_only(times.until),
@@ -93,7 +94,7 @@ def cut_by_rules(
     )
     if unmet is not None:
         unmet.update(_without_rows(rules, table, rows, batch.keys))
-    return _cut(rows, spans, batch, names, rules, times.per_ms)
+    return _cut(rows, orders, batch, names, rules, times.per_ms)
 
 
 def days_remarks(rules: SessionRules, windows: WindowKind, batch: RecordBatch, added: pa.Table) -> list[str]:
@@ -102,18 +103,22 @@ def days_remarks(rules: SessionRules, windows: WindowKind, batch: RecordBatch, a
     return [] if rules.gap_column or is_finer else unit_remarks(windows, batch)
 
 
-def _cut(rows: Rows, spans: list[Span], batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int) -> pa.Table:
+def _cut(
+    rows: Rows, orders: list[Longs], batch: RecordBatch, names: Longs, rules: SessionRules, per_ms: int
+) -> pa.Table:
     count, slots = len(rows.time), len(names)
     state, sessions, told = room_for(slots, len(rules.new_when), count)
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
     max_length = int(min(rules.max_length_ms * per_ms, NO_LIMIT))
 
-    def cut(span: Span) -> Span:
-        part = rows._replace(order=rows.order[slice(*span)])
-        size = cut_sessions(part, state, sessions, span[0], max_length, rules.max_rows, found, position)
-        return span[0], span[0] + size
+    firsts = np.cumsum([0, *map(len, orders)]).tolist()
 
-    _number(sessions, in_threads(cut, spans), state.opened, names, batch)
+    def cut(first: int, order: Longs) -> Span:
+        part = rows._replace(order=read_only(order))
+        return first, first + cut_sessions(part, state, sessions, first, max_length, rules.max_rows, found, position)
+
+    parts = in_threads(lambda part: cut(*part), zip(firsts, orders, strict=False))
+    _number(sessions, parts, state.opened, names, batch)
     columns = [np.empty(count, np.int64) for _ in range(4)]
     ended = np.full(count, GOES_ON, np.int8)
 

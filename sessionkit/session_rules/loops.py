@@ -80,55 +80,38 @@ def are_in_order(slot, time, newest):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
-def find_late(slot, time, late, counts):  # type: ignore[no-untyped-def]
-    """Fills `late` with the rows that are older than one before them, whatever their slots; how many there are.
-
-    It ends where there is no room for one. `counts` gets the rows of each share: of slots, dealt out in turn.
-    """
+def rows_of_share(slot, time, share, shares, order, late):  # type: ignore[no-untyped-def]
+    """Fills `order` with the rows of each slot that is `share` modulo `shares`, but `late` with those of them that are
+    older than one before; says how many there are in both, -1 where there is no room for all late ones."""
     n = 0
-    shares = counts.shape[0]
+    k = 0
     newest = np.iinfo(np.int64).min
     for i in range(slot.shape[0]):
-        if slot[i] < 0:
+        if slot[i] < 0 or slot[i] % shares != share:
             continue
-        counts[slot[i] % shares] += 1
         if time[i] >= newest:
             newest = time[i]
-        elif n == late.shape[0]:
-            return n + 1
-        else:
-            late[n] = i
+            order[n] = i
             n += 1
-    return n
+        elif k == late.shape[0]:
+            return n, -1
+        else:
+            late[k] = i
+            k += 1
+    return n, k
 
 
 @compiled_loop
-def merge_late(slot, time, late, following, order):  # type: ignore[no-untyped-def]
-    """Fills `order` with the rows by share, then by time, then as they stand.
-
-    Args:
-        late: the rows that `find_late` found, in this order, in which all others are.
-        following: where the next row of each share goes.
-    """
-    k = 0
-    shares = following.shape[0]
-    newest = np.iinfo(np.int64).min
-    for i in range(slot.shape[0]):
-        if slot[i] < 0 or time[i] < newest:
-            continue
-        newest = time[i]
-        while k < late.shape[0] and (time[late[k]] < newest or (time[late[k]] == newest and late[k] < i)):
-            share = slot[late[k]] % shares
-            order[following[share]] = late[k]
-            following[share] += 1
-            k += 1
-        share = slot[i] % shares
-        order[following[share]] = i
-        following[share] += 1
-    for rest in range(k, late.shape[0]):
-        share = slot[late[rest]] % shares
-        order[following[share]] = late[rest]
-        following[share] += 1
+def merge_late(time, order, count, late):  # type: ignore[no-untyped-def]
+    """Puts `late` rows among the first `count` of `order`: both are by time, then as they stand, and so is what comes
+    of it."""
+    at = count - 1
+    for k in range(late.shape[0] - 1, -1, -1):
+        row = late[k]
+        while at >= 0 and (time[order[at]] > time[row] or (time[order[at]] == time[row] and order[at] > row)):
+            order[at + k + 1] = order[at]
+            at -= 1
+        order[at + k + 1] = row
 
 
 @inlined
