@@ -679,8 +679,8 @@ class Run(Generic[Frame]):
         Returns:
             The path.
         Raises:
-            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, a deployment, or
-                windows that a store held before.
+            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, a deployment,
+                windows that a store held before, or windows with an offset that would begin before 1970.
             InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
             InvalidArgument: the records of `keys` are more than `most_records`, or the path is not one of HTML.
             UnknownRecord: the run holds no such key.

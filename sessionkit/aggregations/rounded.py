@@ -44,6 +44,7 @@ def rounded(values: Floats) -> Floats:
 
 
 def seen(key: Any, value: Any, held: list[Counted]) -> list[Counted]:
+    """What is held with one value more, which is rounded."""
     if value is None:
         return held
     near = rounded(np.array([float(value)])).item()
@@ -51,6 +52,7 @@ def seen(key: Any, value: Any, held: list[Counted]) -> list[Counted]:
 
 
 def joined(key: Any, older: list[Counted], newer: list[Counted]) -> list[Counted]:
+    """What both hold, in order, each value once."""
     counts: dict[float, int] = {}
     for each in (*older, *newer):
         if each["count"] < 1:

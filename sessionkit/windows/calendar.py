@@ -160,6 +160,11 @@ class CalendarWindows(OfATime):
         """
         return retention_ms(retention, self.reach_ms + self.grace_ms, f"the {self.reach_name} + grace")
 
+    def bounds_ms(self, times_ms: Longs) -> Longs:
+        """The bounds of the windows of these times, and of those between them."""
+        numbers = self._bounds.number(times_ms) if len(times_ms) else np.zeros(1, np.int64)
+        return self._bounds.at_ms[numbers.min() : numbers.max() + 2]
+
     def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
         """(start, end) of the one window that a record of this time is in.
 

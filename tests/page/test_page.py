@@ -86,6 +86,10 @@ def test_what_no_page_can_recompute_is_refused(small: sk.Run, tmp_path: Path) ->
     for run, words in ((sliding, "draw others"), (endless, "a grace"), (run_deployed(sessions, data), "a deployment")):
         with pytest.raises(NotBuilt, match=words):
             run.write_html(place)
+    moved = plan.windowed_by(sk.TimeWindows(size_ms=6, offset_ms=2, grace_ms=5))
+    moved.run(pa.table({"who": ["ada"], "at": [6]})).write_html(place)
+    with pytest.raises(NotBuilt, match="the page cuts no window at 1970"):
+        moved.run(data).write_html(place)
     with sk.open_store("memory", "clicks") as store:
         sessions.run(data, store=store).write_html(place)
         with pytest.raises(NotBuilt, match="goes on from what a store held"):

@@ -205,6 +205,27 @@ def test_records_that_are_ahead_and_kept_are_drawn_and_explained_alike(tab: Tab,
     assert_drawn_alike(tab, run, [(0, 0), (0, 1), (1, 0)])
 
 
+@pytest.mark.parametrize("windows", [
+    sk.CalendarWindows("day", timezone="Europe/Berlin", grace="2h"),
+    sk.CalendarWindows("week", timezone="America/St_Johns", week_starts="sunday", grace=0),
+    sk.TimeWindows(size="1d", offset="6h", grace="3h"),
+    sk.TimeWindows(size="9h", advance="2h", offset="1h", grace="1h"),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_of_a_calendar_or_with_an_offset_are_drawn_and_explained_alike(
+    tab: Tab, windows: Any, seed: int
+) -> None:
+    """Over a night in which clocks change."""
+    rng = np.random.default_rng(seed)
+    first_ms, hour = 1_774_600_000_000, 3_600_000
+    at = first_ms + np.arange(150) * hour - (rng.random(150) < 0.3) * rng.integers(0, 60 * hour, 150)
+    data = {"who": rng.choice(["ada", "bob"], 150), "at": at, "part": rng.integers(0, 2, 150)}
+    group = sk.group_by_key("who", timestamp="at", unit="ms", partition="part")
+    run = group.windowed_by(windows).count().run(pa.table(data))
+    assert (run.trace.decision == LATE).any() or "week" in str(windows)
+    assert_drawn_alike(tab, run, [(0, 0), (0, 1), (1, 0)])
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_record_and_one_are_drawn(tab: Tab, count: int) -> None:
     data = {"who": ["ada"][:count], "at": [5_000][:count]}

@@ -150,15 +150,21 @@ def _numbers(column: pa.Array) -> tuple[npt.NDArray[Any], Flags] | None:
     return numbers.astype(np.float64) if numbers.dtype.kind == "f" else numbers, missing
 
 
-def lengths_of(windows: WindowKind, retention_ms: int) -> dict[str, Any]:
-    """The lengths of the windows as the page's engine takes them; a retention counts where it exceeds gap + grace."""
+def lengths_of(windows: WindowKind, retention_ms: int, times_ms: Longs) -> dict[str, Any]:
+    """The lengths of the windows as the page's engine takes them; a retention counts where it exceeds gap + grace.
+
+    Those of a calendar have the bounds of these times.
+    """
     parameters = windows.arguments()[1]
     if "inactivity_gap_ms" in parameters:
         gap, grace = parameters["inactivity_gap_ms"], parameters["grace_ms"]
         kept = retention_ms if retention_ms > gap + grace else 0
         return {"kind": "session", "gap": gap, "grace": grace, "retention": kept}
-    size, grace = parameters["size_ms"], parameters["grace_ms"]
-    return {"kind": "time", "size": size, "advance": parameters.get("advance_ms", size), "grace": grace}
+    size, grace = parameters.get("size_ms", windows.reach_ms), parameters["grace_ms"]
+    lengths = {"kind": "time", "size": size, "advance": parameters.get("advance_ms", size), "grace": grace}
+    bounds_ms = getattr(windows, "bounds_ms", None)
+    more = {"offset": parameters.get("offset_ms", 0)} if bounds_ms is None else {"bounds": bounds_ms(times_ms).tolist()}
+    return lengths | more
 
 
 def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> dict[str, Any]:
@@ -170,7 +176,8 @@ def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> 
         names, columns["label"] = np.unique(np.array(words, np.str_), return_inverse=True)
         told["labels"] = names.tolist()
     layout, data = packed({**columns, **results.columns})
-    lengths = lengths_of(windows, getattr(trace, "retention_ms", 0))
+    times_ms = trace.batch.timestamp_ms[chosen.rows]
+    lengths = lengths_of(windows, getattr(trace, "retention_ms", 0), times_ms[times_ms >= 0])
     records = {"layout": layout, "data": data, "told": told, "lengths": lengths}
     return {**records, "results": results.named, "leftOut": results.left_out}
 
@@ -201,6 +208,7 @@ class Page:
         self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
         self._eventful = -1 if eventful is None else code_of_key(trace.keys, eventful)
         self._engine = engine_data(run, trace, windows, self.sample)
+        self.is_as_kafka = windows.not_in_kafka is None and run.plan.source.max_ahead is None
 
     @property
     def content(self) -> str:
@@ -335,8 +343,8 @@ def page_html(page: Page, title: str, plan: object) -> str:
     notes = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in page.left_out())
     body = (
         f"<p class='carries'>{escape_html(page.carries())}</p>{notes}"
-        "<p class='quiet'>Move a slider: every record is decided anew here, in the order in which it arrived, as Kafka "
-        "Streams would decide it. Nothing is sent or loaded.</p>"
+        "<p class='quiet'>Move a slider: every record is decided anew here, in the order in which it arrived"
+        f"{', as Kafka Streams would decide it' if page.is_as_kafka else ''}. Nothing is sent or loaded.</p>"
         f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre>"
     )
     return whole_page(said, css, js, body)

@@ -14,6 +14,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, problem, s
 from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.words import idle_rule
+from sessionkit.windows.calendar import CalendarWindows
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
@@ -128,11 +129,8 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     """Refuses a run whose decisions the page's engine cannot make again."""
     what = f"{call} cannot recompute this run in the browser"
     parameters = windows.arguments()[1]
-    if type(windows) not in (SessionWindows, TimeWindows):
-        want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw others"
-        raise NotBuilt(problem(what, windows.code(), want))
-    if parameters.get("offset_ms"):
-        want = "windows without an offset; run.lanes() and run.plane() draw these"
+    if type(windows) not in (SessionWindows, TimeWindows, CalendarWindows):
+        want = "sessions, tumbling, hopping or calendar windows; run.lanes() and run.plane() draw others"
         raise NotBuilt(problem(what, windows.code(), want))
     if not windows.is_ever_closed:
         raise NotBuilt(problem(what, windows.code(), "windows with a grace: what never closes has no price to show"))
@@ -140,6 +138,9 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
         want = "plan.run(data) without one, whose rules the page knows"
         raise NotBuilt(problem(what, "a run with a deployment", want))
     trace: Trace = run.trace
+    if parameters.get("offset_ms") and bool((trace.batch.timestamp_ms[trace.accepted] < windows.reach_ms).any()):
+        want = "times from their size on: the page cuts no window at 1970"
+        raise NotBuilt(problem(what, windows.code(), want))
     if trace.batch.idle is not None:
         got = f"a plan with idle_after= ({idle_rule(trace.batch)})"
         raise NotBuilt(problem(what, got, "a plan without it; the page moves by records"))

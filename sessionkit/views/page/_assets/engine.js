@@ -34,6 +34,7 @@ function checkLengths(lengths, latest) {
   if (lengths.advance === 0 || lengths.advance > lengths.size) {
     throw new RangeError("advance must be more than 0 and at most the size");
   }
+  if (lengths.offset >= lengths.advance) throw new RangeError("advance must be more than the offset of the windows");
 }
 
 // All that was decided of `records` under windows of these lengths.
@@ -135,11 +136,15 @@ function decideSessions(records, lengths) {
 
 // ---- tumbling and hopping windows
 
-// Where the oldest window that a time is in starts; no window starts below 0.
-function firstStart(time, { size, advance }) {
-  const least = Math.max(0, time - size + advance);
-  return least - (least % advance);
+// Where the oldest window that a time is in starts: no window below 0, that of a calendar at one of its bounds.
+function firstStart(time, { size, advance, offset = 0, bounds }) {
+  if (bounds) return bounds[searchSorted(bounds, time, true) - 1];
+  const least = Math.max(0, time - size + advance - offset);
+  return offset + least - (least % advance);
 }
+
+// Where the window that starts then ends.
+const endOf = (start, { size, bounds }) => (bounds ? bounds[searchSorted(bounds, start, true)] : start + size);
 
 function decideWindows(records, lengths) {
   const { size, advance, grace } = lengths;
@@ -161,19 +166,21 @@ function decideWindows(records, lengths) {
     const closeTime = stream[i] - grace;
     const found = (stored[slot[i]] ??= new Map());
     let decided = LATE;
+    if (lengths.offset && time[i] < size) throw new RangeError("size must be less than the first time: with an offset, no window is cut at 1970");
     for (let start = firstStart(time[i], lengths); start <= time[i]; start += advance) {
       const touch = touches.count++;
       touches.record[touch] = i;
       touches.start[touch] = start;
       touches.window[touch] = NONE;
-      if (windowIsLate(start + size, closeTime)) continue;
+      const end = endOf(start, lengths);
+      if (windowIsLate(end, closeTime)) continue;
       let row = found.get(start);
       if (row === undefined) {
         row = windows.start.length;
         found.set(start, row);
         windows.slot.push(slot[i]);
         windows.start.push(start);
-        windows.end.push(start + size);
+        windows.end.push(end);
         windows.openedAt.push(i);
         windows.newest.push(time[i]);
         windows.size.push(0);

@@ -172,7 +172,7 @@ class Explainer {
     else if (made.length) words.push(made.length === 1 ? "It opened it." : "It opened all of them.");
     const grace = showDuration(lengths.grace);
     if (missed.length) {
-      const last = missed.map((start) => start + lengths.size - 1);
+      const last = missed.map((start) => endOf(start, lengths) - 1);
       const enough = graceWith(lengths.grace, close - Math.min(...last));
       words.push(
         `It came too late for ${plural(missed.length, "window")}, ${this.spans(missed)}: stream time was ${at(stream)}, so ` +
@@ -188,7 +188,7 @@ class Explainer {
   }
 
   spans(starts) {
-    const spans = starts.map((start) => `${this.at(start)} to ${this.at(start + this.lengths.size)}`);
+    const spans = starts.map((start) => `${this.at(start)} to ${this.at(endOf(start, this.lengths))}`);
     if (spans.length > NAMED_WINDOWS) return `${spans[0]}, …, ${spans.at(-1)}`;
     return spans.length > 1 ? `${spans.slice(0, -1).join(", ")} and ${spans.at(-1)}` : spans[0];
   }

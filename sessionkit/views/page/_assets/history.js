@@ -38,10 +38,10 @@ function missedStarts(records, done, i) {
 }
 
 // How many of these windows lie over one another at most; 1 if there are none.
-function depth(starts, size) {
+function depth(starts, lengths) {
   const sorted = Float64Array.from(starts).sort();
   let most = 1;
-  sorted.forEach((start, at) => (most = Math.max(most, searchSorted(sorted, start + size) - at)));
+  sorted.forEach((start, at) => (most = Math.max(most, searchSorted(sorted, endOf(start, lengths)) - at)));
   return most;
 }
 
@@ -98,7 +98,7 @@ function historyOf(records, lengths, done, key, partition) {
     const { partlyLate, lateButKept } = history;
     history.events = { partlyLate, lateButKept };
     history.wait = lengths.size + done.lag;
-    history.overlap = depth(mine.map((window) => windows.start[window]), lengths.size);
+    history.overlap = depth(mine.map((window) => windows.start[window]), lengths);
   }
   history.spans = spansOf(history);
   return history;

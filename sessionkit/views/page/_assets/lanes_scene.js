@@ -133,7 +133,7 @@ function addSublanes(scene) {
   scene.sublanes = new Map(); // how many each lane has
   for (const lane of lanes) {
     let mine = scene.windows.filter((window) => slot[window] === lane).sort((a, b) => start[a] - start[b] || a - b);
-    const every = Math.ceil(depth(mine.map((window) => start[window]), lengths.size) / MOST_SUBLANES);
+    const every = Math.ceil(depth(mine.map((window) => start[window]), lengths) / MOST_SUBLANES);
     mine = everyNth(mine.map((window) => start[window]), every, lengths).map((at) => mine[at]);
     const places = mine.map((window) => placeOf(start[window], lengths));
     const used = [...new Set(places)].sort((a, b) => a - b);
@@ -147,7 +147,7 @@ function lackedBy(scene, i) {
   if (scene.done.kind === "session") return missingGrace(scene.records, scene.lengths, i);
   const { records, lengths, done } = scene;
   const first = touchesByRecord(records, done);
-  return records.stream[i] - done.lag - (done.touches.start[first[i + 1] - 1] + lengths.size - 1);
+  return records.stream[i] - done.lag - (endOf(done.touches.start[first[i + 1] - 1], lengths) - 1);
 }
 
 // ---- the part with the most to see

@@ -41,7 +41,8 @@ class WhatIf {
 
   build() {
     const refuse = (words) => this.refuse(words);
-    const names = this.data.lengths.kind === "session" ? ["gap", "grace"] : ["size", "advance", "grace"];
+    const own = this.data.lengths.bounds ? [] : ["size", "advance"]; // a calendar has its lengths
+    const names = this.data.lengths.kind === "session" ? ["gap", "grace"] : [...own, "grace"];
     const longest = Math.max(...names.map((name) => this.lengths[name]));
     this.sliders = Object.fromEntries(
       names.map((name) => {

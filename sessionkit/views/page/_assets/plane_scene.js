@@ -50,10 +50,10 @@ function stair(values, first, end) {
 }
 
 // A place for each window, by its start offset, so that no two in one place overlap.
-const placeOf = (start, { size, advance }) => (start / advance) % Math.ceil(size / advance);
+const placeOf = (start, { size, advance, offset = 0, bounds }) => (bounds ? 0 : ((start - offset) / advance) % Math.ceil(size / advance));
 
 // Positions of every n-th window, by start offset.
-const everyNth = (starts, every, { advance }) => starts.flatMap((start, at) => ((start / advance) % every === 0 ? [at] : []));
+const everyNth = (starts, every, { advance, offset = 0 }) => starts.flatMap((start, at) => (every === 1 || ((start - offset) / advance) % every === 0 ? [at] : []));
 
 function planeScene(history, rows) {
   const { records, lengths, done } = history;
@@ -157,13 +157,13 @@ function addWindows(scene) {
   const { records, lengths, done } = history;
   const all = scene.lives;
   const starts = all.map(({ steps }) => steps[0][1]);
-  scene.every = Math.ceil(depth(starts, lengths.size) / MOST_OVER);
+  scene.every = Math.ceil(depth(starts, lengths) / MOST_OVER);
   scene.allLives = all.length;
   scene.lives = everyNth(starts, scene.every, lengths).map((at) => all[at]).sort((a, b) => a.steps[0][1] - b.steps[0][1]);
   const drawn = new Set(scene.lives.map(({ window }) => window));
   scene.caps = scene.caps.filter(({ window }) => drawn.has(window));
   const kept = scene.lives.map(({ steps }) => steps[0][1]);
-  scene.deep = depth(kept, lengths.size);
+  scene.deep = depth(kept, lengths);
   const places = kept.map((start) => placeOf(start, lengths));
   scene.layers = Array.from({ length: Math.max(0, ...places) + 1 }, () => new Outline());
   scene.feet = new Outline();
@@ -180,7 +180,7 @@ function addWindows(scene) {
   scene.missing = new Map(); // of each late record: the least and the most grace that it lacked
   scene.missedEnds = [];
   for (const i of scene.timed) {
-    const missed = missedStarts(records, done, i).map((start) => start + lengths.size - 1);
+    const missed = missedStarts(records, done, i).map((start) => endOf(start, lengths) - 1);
     if (!missed.length) continue;
     const close = records.stream[i] - done.lag;
     scene.missing.set(i, [close - missed.at(-1), close - missed[0]]);
