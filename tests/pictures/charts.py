@@ -75,6 +75,18 @@ def audited(name: str) -> Any:
     return sk.audit(each.shape.plan, each.some.slice(0, 2_000))  # played record by record
 
 
+@cache
+def sessions_compared(name: str) -> Any:
+    """With sessions that another gap and a number of rows cut."""
+    each = drawn(name)
+    windows: Any = each.shape.plan.windows
+    options = {"by": "who", "at": "at", "unit": "ms"}
+    gap_ms = windows.inactivity_gap_ms
+    theirs = sk.sessionize(each.some, gap=f"{2 * gap_ms}ms", max_rows=7, **options)["session_id"]
+    rows = each.some.append_column("visit", theirs)
+    return sk.compare_sessions(rows, theirs="visit", gap=f"{gap_ms}ms", **options)
+
+
 CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "plane": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme),
     "arrivals": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme, playback=True),
@@ -88,6 +100,7 @@ CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "chain": lambda name, theme: drawn(name).run.explain(offset=drawn(name).lost).figure(theme=theme),
     "kinds": lambda name, theme: beside(name).figure(theme=theme),
     "comparison": lambda name, theme: compared(name).figure(theme=theme),
+    "compared sessions": lambda name, theme: sessions_compared(name).figure(theme=theme),
     "audit": lambda name, theme: audited(name).figure(theme=theme),
     "gap": lambda name, theme: sk.suggest_gap(drawn(name).shape.plan, drawn(name).shape.table).figure(theme=theme),
     "grace": lambda name, theme: sk.suggest_grace(drawn(name).shape.plan, drawn(name).some, keep=0.99).figure(

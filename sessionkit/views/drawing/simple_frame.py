@@ -121,11 +121,18 @@ def add_note(figure: go.Figure, x: Any, y: float, text: str, colour: str, side: 
     figure.add_annotation(x=x, y=y, text=text, showarrow=False, xanchor=side, xshift=shift, font=font, **place)
 
 
-def add_row_text(figure: go.Figure, y: float, words: str, colours: Palette) -> None:
-    """A sentence (not escaped yet) at the left edge of the plot, in as many lines as it needs."""
-    place = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "middle", "align": "left", "showarrow": False}
+def row_lines(words: str) -> list[str]:
+    """A sentence (not escaped yet) as the lines of `add_row_text`."""
+    return flow([escape_label(words, ROW_LETTERS)], checked_width() - 2 * ROW_LEFT, 12)
+
+
+def add_row_text(
+    figure: go.Figure, y: float, words: str | list[str], colours: Palette, side: Literal["middle", "bottom"] = "middle"
+) -> None:
+    """A sentence (not escaped yet), or lines, at the left edge of the plot; `side` is what of it lies at `y`."""
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": side, "align": "left", "showarrow": False}
     look = {"font": {"size": 12, "color": colours.ink}, "bgcolor": colours.background, "borderpad": 1}
-    text = "<br>".join(flow([escape_label(words, ROW_LETTERS)], checked_width() - 2 * ROW_LEFT, 12))
+    text = "<br>".join(row_lines(words) if isinstance(words, str) else words)
     figure.add_annotation(y=y, text=text, **place, **look)
 
 
