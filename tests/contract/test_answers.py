@@ -111,13 +111,13 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
 
 KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit of suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
-# What is refused of kinds that Kafka has not: what is Kafka's, what is written as code of others, the page's engine.
+# What is refused of kinds that Kafka has not: what is Kafka's, what is written as code of others, pages of examples.
 REFUSED = {
     "shifts": {*KAFKAS, *EXPORTS, "write_html"},
     "days": {*KAFKAS, *EXPORTS, "write_html", "merges", "lineage"},
-    "calendar": {*KAFKAS, *EXPORTS, "write_html", "merges", "lineage"},
-    "tumbling moved": {*KAFKAS, "to_java", "to_ksql", "write_html", "merges", "lineage"},
-    "hopping moved": {*KAFKAS, "to_java", "to_ksql", "to_flink_sql", "write_html", "merges", "lineage", "assign"},
+    "calendar": {*KAFKAS, *EXPORTS, "merges", "lineage"},
+    "tumbling moved": {*KAFKAS, "to_java", "to_ksql", "merges", "lineage"},
+    "hopping moved": {*KAFKAS, "to_java", "to_ksql", "to_flink_sql", "merges", "lineage", "assign"},
 }
 NAMED = {"opened": OPENED, "added": ADDED, "merged": MERGED, "late": LATE}
 
