@@ -99,8 +99,7 @@ def quantiles(lists: pa.ListArray, q: float) -> pa.Array:
         return pa.nulls(len(lists), pa.float64())
     is_counted = pa.types.is_struct(flat.type)
     values = numpy_array(flat.field("value") if is_counted else flat)
-    by_value = np.argsort(values, kind="stable")
-    order = by_value[np.argsort(_rows_of(lists)[by_value], kind="stable")]
+    order = np.lexsort((values, _rows_of(lists)))
     ordered, last = values[order], len(order) - 1
     often = numpy_array(flat.field("count"))[order] if is_counted else np.ones(len(order), np.int64)
     ends = np.append(0, np.cumsum(often))  # of the values of all lists

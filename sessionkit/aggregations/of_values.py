@@ -259,32 +259,27 @@ def _of_values(
         result=result,
         built_in=name,
         parts=(Part("values", "values", as_floats),),
-        result_column=lambda parts: result_column(parts[0]),
+        result_column=partial(_of_part, result_column=result_column),
         takes=is_number,
         wants="a column of numbers",
     )
+
+
+def _of_part(parts: Sequence[pa.Array], result_column: Callable[[pa.ListArray], pa.Array]) -> pa.Array:
+    return result_column(parts[0])
 
 
 def _of_counted(name: str, column: str, q: float, *settings: float) -> Aggregation:
     """An aggregation that keeps all numbers that are not null rounded, each with how often it is there."""
-    return Aggregation(
-        code=f"{name}({', '.join(map(repr, (column, *settings)))}, approx=True)",
-        columns=(column,),
-        settings=settings,
-        initializer=list,
+    exact = _of_values(name, column, settings, partial(quantile_of, q=q), partial(quantiles, q=q))
+    return replace(
+        exact,
+        code=f"{exact.code.removesuffix(')')}, approx=True)",
         aggregator=seen,
         merger=joined,
-        result=partial(quantile_of, q=q),
         built_in=f"approx_{name}",
         parts=(Part("values", "counted", rounded_column),),
-        result_column=partial(_quantiles, q=q),
-        takes=is_number,
-        wants="a column of numbers",
     )
-
-
-def _quantiles(parts: Sequence[pa.Array], q: float) -> pa.Array:
-    return quantiles(parts[0], q)
 
 
 def _quantile(values: list[float], q: float) -> float | None:

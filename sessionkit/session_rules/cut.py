@@ -110,7 +110,6 @@ def _cut(
     state, sessions, told = room_for(slots, len(rules.new_when), count)
     found, position = np.full(count, -1, np.int32), np.zeros(count, np.int64)
     max_length = int(min(rules.max_length_ms * per_ms, NO_LIMIT))
-
     firsts = np.cumsum([0, *map(len, orders)]).tolist()
 
     def cut(first: int, order: Longs) -> Span:

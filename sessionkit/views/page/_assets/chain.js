@@ -12,10 +12,11 @@ function decisionChain(explainer, i, isWhole) {
   const name = cut(explainer.name(i), LONGEST_NAME);
   const [said, lines] = [[`${name} was kept`], []];
   if (isLate) {
-    const ends = done.touches ? missedStarts(records, done, i).map((start) => endOf(start, lengths)) : [];
+    const missed = done.touches ? missedStarts(records, done, i) : [];
+    const ends = missed.map((start) => endOf(start, lengths));
     const missing = ends.length ? close - (ends[0] - 1) : missingGrace(records, lengths, i);
     said[0] = `${name} came ${ends.length > 1 ? "up to " : ""}${lacked(missing)} too late${ends.length ? ` for ${plural(ends.length, "window")}` : ""}`;
-    const meets = ends.length ? [missedStarts(records, done, i)[0], ends.at(-1)] : [records.time[i], close - missing].sort((a, b) => a - b);
+    const meets = ends.length ? [missed[0], ends.at(-1)] : [records.time[i], close - missing].sort((a, b) => a - b);
     lines.push(["record", close - missing, close, "lacking"], ["record", ...meets, ends.length ? "missed" : "away"]);
   } else if (records.time[i] < close) said[0] += ": it is behind the close line, but its window was still open";
   const lag = `${done.kind === "session" ? ` − gap ${showDuration(lengths.gap)}` : ""} − grace ${showDuration(lengths.grace)}`;
