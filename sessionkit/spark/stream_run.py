@@ -20,13 +20,13 @@ from sessionkit.run import Run
 from sessionkit.spark import functions as F
 from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records
 from sessionkit.spark.input import SparkInput
-from sessionkit.spark.query.progress import OBSERVED, QueryProgress
+from sessionkit.spark.query.progress import OBSERVED, PACKED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path, tell_changes
 from sessionkit.spark.query.running import choice_in_words, chosen_for_start, warn_of_default
 from sessionkit.spark.reading.tasks import mapped
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
-from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
+from sessionkit.spark.worker.shuffle import PACKED_SCHEMA, PACKED_US, RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.job import RECORD
 from sessionkit.steps.views import ADDED_LATER
@@ -81,8 +81,11 @@ class StreamRun(SparkInput):
         packing = partial(pack, partition=self._place(names[0]), offset=self._place(names[1]), names=names)
         processor = PartitionProcessor(job, self._bound, self._name)
         partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
+        took = (F.sum(name).alias(name) for name in PACKED_US)
         return (
-            mapped(frame, packing, RUN_SCHEMA)
+            mapped(frame, packing, PACKED_SCHEMA)
+            .observe(PACKED + self._name, *took)
+            .select(*RUN_SCHEMA.names)
             .groupBy("slot")
             .transformWithStateInPandas(processor, RESULT, "Append", "None")
             .observe(OBSERVED + self._name, partitions.alias("partitions"))

@@ -84,7 +84,9 @@ def time_spent(progress: QueryProgress) -> str:
         written = f", and {show_duration(last.commit_ms)} to write it" if last.commit_ms else ""
         told.append(f"in it {show_duration(last.update_ms)} of all tasks together in sessionkit and the state{written}")
     now = [each for each in progress.partitions.values() if each.batch == last.number]
-    took_ms = {what: sum(getattr(each, name) for each in now) // 1_000 for name, what in _SPENT_BY_TASKS.items()}
+    took_ms = {
+        what: sum(getattr(each, name, 0) for each in (last, *now)) // 1_000 for name, what in _SPENT_BY_TASKS.items()
+    }
     tasks = [f"{show_duration(ms)} {what}" for what, ms in took_ms.items() if ms]
     tasks_told = f" Its tasks together spent {', '.join(tasks)}." if tasks else ""
     spent = f": {', '.join(told)}" if told else ""

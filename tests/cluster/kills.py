@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sessionkit.spark.worker.shared_files import SharedFiles
-from tests.cluster.job import VIEWS, deadly
+from tests.cluster.job import VIEWS, WAITING, deadly
 from tests.cluster.standalone import ROOT, Cluster, ClusterFailed, kill, wait
 from tests.spark.common import records, write_files
 
@@ -157,6 +157,25 @@ class Rounds:
         shutil.rmtree(place)
         self.cluster.tidy()
         return Killed(kind, phase, lost, doubled, time.monotonic() - began)
+
+    def killed_when_written_in_part(self) -> Killed:
+        """All executors, in a micro-batch of which one task has written its results and another one has not."""
+        began = time.monotonic()
+        self.do("prepare")
+        mark = self.folder / "kills" / str(self.counted[self.dice.randrange(50, len(self.counted))])
+        mark.write_text(WAITING)
+        line = self.begin("stream")
+
+        def is_written_in_part() -> bool:
+            folders = (name for _, names, _ in os.walk(self.folder / "results") for name in names)
+            return any(name.startswith("task_") for name in folders)
+
+        wait(is_written_in_part, ROUND_TIMEOUT_S / 3, "results of a task")
+        time.sleep(1)  # until the driver has heard of it
+        kill(*self.cluster.executors())
+        mark.unlink()
+        lost, doubled = self.compared("stream", self.finish(line))
+        return Killed("executor", "stream, written in part", lost, doubled, time.monotonic() - began)
 
     def _kill_at(self, kind: str, of: str, where: str) -> str:
         """Kills at a moment that is told by the driver, or in a view or a micro-batch, after some time in it."""

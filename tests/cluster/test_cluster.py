@@ -33,6 +33,12 @@ def test_what_is_killed_loses_and_doubles_nothing(rounds: Rounds, kind: str, of:
     assert (killed.lost, killed.doubled) == (0, 0), shown([killed])
 
 
+def test_executors_lost_when_results_are_written_in_part(rounds: Rounds) -> None:
+    """Times that tasks took went through the shuffle, so that Spark 4.2 took it for indeterminate and ended the job."""
+    killed = rounds.killed_when_written_in_part()
+    assert (killed.lost, killed.doubled) == (0, 0), shown([killed])
+
+
 def fill(place: Path) -> None:
     """Takes all the room that is left on a disk."""
     with (place / "full").open("wb", buffering=0) as file:

@@ -79,8 +79,10 @@ def test_several_views_from_one_query(
     assert "clicks: micro-batch 2" in progress.line()
     assert progress.retention_ms == run._retention_ms
     assert sorted(progress.partitions) == sorted(set(table["partition"].to_pylist()))
-    for spent in ("read_us", "pack_us", "unpack_us", "state_us", "engine_us"):
+    for spent in ("unpack_us", "state_us", "engine_us"):
         assert sum(getattr(each, spent) for each in progress.partitions.values()) > 0, spent
+    for spent in ("read_us", "pack_us"):
+        assert all(getattr(each, spent) > 0 for each in progress.batches), spent
     for number, each in progress.partitions.items():
         mine = local.trace.records().filter(pa.compute.equal(local.trace.records()["partition"], number))
         assert each.stream_time_ms == pa.compute.max(mine["stream_time_ms"]).as_py()

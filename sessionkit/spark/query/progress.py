@@ -15,6 +15,7 @@ from sessionkit.steps.views import ADDED_LATER, WHOLE
 from sessionkit.views.words import drops_in_words
 
 OBSERVED = "sessionkit-"  # before the name of a run: what its partitions tell is observed under this name
+PACKED = "packed-for-sessionkit-"  # and under this one what its tasks took before the shuffle
 KEPT_BATCHES = 200
 
 
@@ -28,9 +29,7 @@ class PartitionProgress(NamedTuple):
     windows: int  # in the state
     counts: Counter[str]  # the counters of `Run.metrics()` since its first record
     batch: int
-    read_us: int = 0  # microseconds, of all tasks together, that waiting for its records took in this micro-batch
-    pack_us: int = 0  # and packing them for the shuffle
-    unpack_us: int = 0  # and unpacking them behind it
+    unpack_us: int = 0  # microseconds that unpacking its records behind the shuffle took in this micro-batch
     state_us: int = 0  # and reading the state
     engine_us: int = 0  # and playing the records
 
@@ -46,6 +45,8 @@ class BatchProgress(NamedTuple):
     spent_ms: Mapping[str, int] = MappingProxyType({})  # where the time went, by Spark's names
     update_ms: int = 0  # what all tasks together took to bring the state up to date
     commit_ms: int = 0  # and to write it
+    read_us: int = 0  # and, in microseconds, to wait for the records
+    pack_us: int = 0  # and to pack them for the shuffle
 
 
 class QueryProgress:
@@ -71,15 +72,18 @@ class QueryProgress:
 
     def take(self, progress: Mapping[str, Any]) -> None:
         """Takes in what Spark tells of a micro-batch (`StreamingQueryProgress`, as JSON)."""
-        number = int(progress["batchId"])
+        number, seen = int(progress["batchId"]), progress.get("observedMetrics", {})
         if not self.batches or number > self.batches[-1].number:
             seconds = progress.get("batchDuration", 0) / 1000
             names, states = ("memoryUsedBytes", "allUpdatesTimeMs", "commitTimeMs"), progress.get("stateOperators", [])
             state_bytes, *state_ms = (sum(int(each.get(name, 0)) for each in states) for name in names)
             behind, spent_ms = _behind(progress["sources"]), dict(progress.get("durationMs", {}))
             read = int(progress["numInputRows"])
-            self.batches.append(BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, *state_ms))
-        for name, observed in progress.get("observedMetrics", {}).items():
+            packed: Mapping[str, Any] = next((each for name, each in seen.items() if name.startswith(PACKED)), {})
+            packed_us = (packed.get(part) or 0 for part in ("read_us", "pack_us"))
+            batch = BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, *state_ms, *packed_us)
+            self.batches.append(batch)
+        for name, observed in seen.items():
             if name.startswith(OBSERVED):
                 self.run = name.removeprefix(OBSERVED)
                 for partition in observed["partitions"]:

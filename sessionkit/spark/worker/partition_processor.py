@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 # of `Run.metrics()` since the first record, as JSON.
 PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
 HEAD = f"{PROGRESS}, token string, holds string, bound string"
-# What its tasks took, in microseconds: to wait for the input, to pack it for the shuffle, to unpack it behind that, to
-# read the state, and to play the records.
-SPENT = ("read_us", "pack_us", "unpack_us", "state_us", "engine_us")
+# What its tasks took, in microseconds: to unpack what came through the shuffle, to read the state, to play the records.
+SPENT = ("unpack_us", "state_us", "engine_us")
 CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
 RESULT = f"data binary, {PROGRESS}, {' long, '.join(SPENT)} long"
 PROGRESS_COLUMNS = [*(field.split()[0] for field in PROGRESS.split(", ")), *SPENT]

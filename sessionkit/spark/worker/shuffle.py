@@ -34,12 +34,11 @@ SLICES = pa.schema(
 )
 ORDER = ("partition", "turn", "piece", "number")
 
-RUN_SCHEMA = pa.schema(
-    {
-        **{"slot": pa.int32(), "partition": pa.int64(), "first_offset": pa.int64(), "data": pa.binary()},
-        **{"read_us": pa.int64(), "pack_us": pa.int64()},  # what waiting for these records and packing them took
-    }
-)
+RUN_SCHEMA = pa.schema({"slot": pa.int32(), "partition": pa.int64(), "first_offset": pa.int64(), "data": pa.binary()})
+# What waiting for the records of a run and packing them took is told beside it, and must not go through the shuffle:
+# a lost task's rows have to come out the same again, else Spark 4.2 ends a job that has written some of its results.
+PACKED_US = ("read_us", "pack_us")
+PACKED_SCHEMA = pa.schema([*RUN_SCHEMA, *((name, pa.int64()) for name in PACKED_US)])
 _SLOTS = 1_024
 
 
@@ -154,7 +153,7 @@ class Packed(NamedTuple):
 def pack(
     batches: Iterable[pa.RecordBatch], partition: int, offset: int, names: tuple[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """One row (`RUN_SCHEMA`) for the records of each partition in `batches`; more of them, if they are many.
+    """One row (`PACKED_SCHEMA`) for the records of each partition in `batches`; more of them, if they are many.
 
     Args:
         partition, offset: places of the columns that say where a record is.
@@ -200,8 +199,8 @@ def by_partition(
 def _run(number: int, parts: list[pa.RecordBatch], offset: int, laps: Laps[pa.RecordBatch]) -> pa.RecordBatch:
     first = min(int(part.column(offset)[0].as_py()) for part in parts)
     row = [slot_of(number), number, first, to_stream(parts), *laps.lap()]
-    arrays = [pa.array([value], field.type) for value, field in zip(row, RUN_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=RUN_SCHEMA)
+    arrays = [pa.array([value], field.type) for value, field in zip(row, PACKED_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_SCHEMA)
 
 
 def to_stream(batches: list[pa.RecordBatch]) -> bytes:

@@ -31,7 +31,6 @@ def micro_batch(
     runs: list[Packed] = []
     for frame in frames:
         runs += [Packed(*row) for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
-        spent.update({part: int(frame[part].sum()) for part in ("read_us", "pack_us")})
     with spent.on("unpack_us"):
         records = unpacked(runs, place)
     partition = int(runs[0].partition)

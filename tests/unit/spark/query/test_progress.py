@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sessionkit.spark.query.progress import KEPT_BATCHES, OBSERVED, QueryProgress
+from sessionkit.spark.query.progress import KEPT_BATCHES, OBSERVED, PACKED, QueryProgress
 from sessionkit.spark.query.running import Running, running_now
 from sessionkit.widgets import watched_query as watching
 from sessionkit.widgets.store_figure import watched_figure
@@ -19,6 +19,7 @@ def told(
     *partitions: tuple[int, int, int],
     source: dict[str, Any] | None = None,
     counts: dict[str, int] | None = None,
+    packed_us: dict[str, int | None] | None = None,
     **spent_us: int,
 ) -> dict[str, Any]:
     """A micro-batch as Spark tells it: (partition, last offset, stream time) of those that had records."""
@@ -38,7 +39,7 @@ def told(
         "numInputRows": 10,
         "sources": [source or {"description": "files", "endOffset": {"logOffset": 3}, "latestOffset": None}],
         "stateOperators": [{"memoryUsedBytes": 2_500}],
-        "observedMetrics": {OBSERVED + "abc": {"partitions": rows}},
+        "observedMetrics": {OBSERVED + "abc": {"partitions": rows}, PACKED + "abc": packed_us or {}},
     }
 
 
@@ -103,12 +104,14 @@ def test_where_the_time_of_a_micro_batch_went() -> None:
 
 def test_what_the_tasks_spent_their_time_on_is_told() -> None:
     progress = QueryProgress("clicks")
-    progress.take(told(0, (0, 9, HOUR), (1, 9, HOUR), read_us=700_000, pack_us=40_000, engine_us=5_400))
+    packed_us: dict[str, int | None] = {"read_us": 1_400_000, "pack_us": 80_000}
+    progress.take(told(0, (0, 9, HOUR), (1, 9, HOUR), packed_us=packed_us, engine_us=5_400))
     assert watching.time_spent(progress) == (
         "Micro-batch 0 took 500 ms for 10 records. "
         "Its tasks together spent 1 s 400 ms reading, 80 ms packing for the shuffle, 10 ms playing the records."
     )
-    progress.take(told(1, (1, 19, HOUR), unpack_us=3_000, state_us=2_000))  # the other one had no record
+    nothing: dict[str, int | None] = {"read_us": None, "pack_us": None}
+    progress.take(told(1, (1, 19, HOUR), packed_us=nothing, unpack_us=3_000, state_us=2_000))  # the other had no record
     assert watching.time_spent(progress).endswith("together spent 3 ms unpacking behind it, 2 ms reading the state.")
 
 
