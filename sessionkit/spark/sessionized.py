@@ -74,9 +74,9 @@ def sessionized(
     called = {name: f"c{place}" for place, name in enumerate(df.columns)}  # mapInArrow trips over a dot in a name
     rows = df.toDF(*called.values())
     together = [source.partition] if in_order else source.keys
-    tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     owners = [column(called[name]) for name in together if name]
-    rows = rows.repartition(tasks, *owners) if owners else rows.repartition(1)
+    # without a number of tasks, of which Spark makes no more than the rows need: each costs a start in Python
+    rows = rows.repartition(*owners) if owners else rows.repartition(1)
     order = tuple(name for name in (source.partition, offset) if name)
     task = partial(sessions_of_rows, plan, list(called), order, rules, zone, ids, in_order)
     kinds = {"late": pa.bool_(), "session_ended_by": pa.string()}

@@ -9,6 +9,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
 from sessionkit.spark import readable_errors
+from sessionkit.spark.worker.sessions_of_rows import IDS_OF_A_TASK
 from tests.frames_with_rules import ADDED, ZONES, rules_drawn, with_short_minutes
 from tests.frames_with_rules import drawn as drawn_with_rules
 from tests.frames_with_sessions import COLUMNS, GAP_MS, GRACE_MS, drawn, in_one_form
@@ -43,6 +44,12 @@ def test_it_is_the_local_one(spark: Any, grace: str | None) -> None:
     one_to_one = pd.DataFrame({"spark": found["session_id"], "local": local["session_id"]}).dropna().drop_duplicates()
     assert one_to_one["spark"].is_unique and one_to_one["local"].is_unique
     pd.testing.assert_frame_equal(in_one_form(found).drop(columns="session_id"), local.drop(columns="session_id"))
+
+
+def test_few_rows_go_to_few_tasks(spark: Any) -> None:
+    """As many tasks as `spark.sql.shuffle.partitions` says, 200 by default, took five times as long as their rows."""
+    result = sk.sessionize(spark.createDataFrame(drawn(50)), by=["frame", "key"], at="at", gap=f"{GAP_MS}ms")
+    assert set(result.toPandas()["session_id"].dropna() // IDS_OF_A_TASK) == {0}
 
 
 @pytest.mark.parametrize("number", range(6))
