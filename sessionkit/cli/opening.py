@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from sessionkit.base.text import one_of
 from sessionkit.cli.options import Reading, Windows
-from sessionkit.errors import shorten
+from sessionkit.errors import InvalidArgument, problem, shorten
 
 # The engine takes half a second to load: it is loaded in the functions that need it, so that help comes at once.
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     from sessionkit.records.inputs.pandas_columns import check_columns
 
     schema, columns = parquet_schema(reading.file), None
-    wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
+    wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, reading.arrival, *values]
     named = list(dict.fromkeys(name for name in wanted if name is not None))
     if schema is not None:
         check_columns(schema.names, columns_for(schema.names, named))
@@ -58,7 +59,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.plan import group_by_key
     from sessionkit.records.batch import record_as_names
 
-    options, remarks = reading.options, []
+    options, remarks = reading.plan_options, []
     if reading.partition is None and reading.offset is None and lists_places(table.column_names):
         options |= {"partition": "partition", "offset": "offset"}
         remarks.append("The columns partition and offset say where each record stands.")
@@ -103,19 +104,21 @@ def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
     from sessionkit.advice.replay import Replay, order_advice, smallest_round_grace_ms
     from sessionkit.base.durations import duration_code, show_duration
 
+    zone = opened.plan.source.timezone
     if windows.grace is not None:
-        return opened.plan.windowed_by(_kind(windows, windows.grace)), []
-    plan = opened.plan.windowed_by(_kind(windows, "0s")).count()
+        return opened.plan.windowed_by(_kind(windows, windows.grace, zone)), []
+    plan = opened.plan.windowed_by(_kind(windows, "0s", zone)).count()
     replay = Replay.of(plan, opened.table)
     grace_ms = smallest_round_grace_ms(plan, replay)
     shown = show_duration(grace_ms)
     why = "with it no record comes too late" if not grace_ms else "the smallest round one that keeps every record"
     causes = order_advice(plan, replay, lambda rest: smallest_round_grace_ms(plan, rest))
     remarks = [f"The grace is {shown}: {why}. --grace sets another.", *causes]
-    return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), remarks
+    return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms), zone)), remarks
 
 
-def _kind(given: Windows, grace: str) -> WindowKind:
+def _kind(given: Windows, grace: str, zone: str | None) -> WindowKind:
+    from sessionkit.windows.calendar import CalendarWindows, Unit
     from sessionkit.windows.hopping import TimeWindows
     from sessionkit.windows.session import SessionWindows
     from sessionkit.windows.sliding.windows import SlidingWindows
@@ -123,5 +126,11 @@ def _kind(given: Windows, grace: str) -> WindowKind:
     if given.gap is not None:
         return SessionWindows(inactivity_gap=given.gap, grace=grace)
     if given.size is not None:
-        return TimeWindows(size=given.size, advance=given.advance, grace=grace)
+        return TimeWindows(size=given.size, advance=given.advance, offset=given.window_offset, grace=grace)
+    if given.calendar is not None:
+        one_of("--calendar", given.calendar, get_args(Unit))
+        if zone is None:  # where the times have one of their own
+            want = "--timezone Europe/Berlin, or another"
+            raise InvalidArgument(problem("a calendar is that of a zone", f"--calendar {given.calendar}", want))
+        return CalendarWindows(cast("Any", given.calendar), timezone=zone, grace=grace)
     return SlidingWindows(time_difference=given.time_difference, grace=grace)

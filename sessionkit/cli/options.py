@@ -26,6 +26,13 @@ Grace = Annotated[
         "Default: the smallest round length that keeps every record.",
     ),
 ]
+WindowOffset = Annotated[
+    str | None, length(help="Windows with --size begin so much later, such as 6h: days from 6:00 UTC.")
+]
+Calendar = Annotated[
+    str | None,
+    typer.Option(metavar="day|week|month|quarter|year", help="Calendar windows, in the zone of --timezone."),
+]
 TimeDifference = Annotated[str | None, length(help="Sliding windows: how far apart their records lie at most.")]
 Sep = Annotated[str, typer.Option(metavar="TEXT", help="The separator of several key columns.")]
 Unit = Annotated[str | None, typer.Option(metavar="UNIT", help="The unit of times that are numbers: s, ms, us or ns.")]
@@ -37,6 +44,9 @@ Partition = Annotated[str | None, column(help="The column of partition numbers."
 Offset = Annotated[str | None, column(help="The column of offsets within a partition.")]
 PartitionColumn = Annotated[str | None, column("--partition-column", help="The column of partition numbers.")]
 OffsetColumn = Annotated[str | None, column("--offset-column", help="The column of offsets within a partition.")]
+Arrival = Annotated[str | None, column(help="The column that says when each record arrived, with --max-ahead.")]
+MaxAhead = Annotated[str | None, length(help="How far after its arrival the time of a record may lie, with --ahead.")]
+Ahead = Annotated[str | None, typer.Option(metavar="keep|drop", help="What becomes of records that are further ahead.")]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort the rows first: by offset if there is one, else by time.")]
 Types = Annotated[
     list[str] | None,
@@ -73,6 +83,7 @@ Overwrite = Annotated[
 Spark = Annotated[bool, typer.Option("--spark", help="Run on Spark instead of in this process (needs pyspark).")]
 
 _SAME = ("timezone", "unit", "partition", "offset", "on_bad_time", "format", "ambiguous", "nonexistent")
+_IN_A_PLAN = (*_SAME, "arrival", "max_ahead", "ahead")
 ON_UPDATE = "on_window_update"
 
 
@@ -88,6 +99,9 @@ class Reading:
     timezone: Timezone = None
     partition: Partition = None
     offset: Offset = None
+    arrival: Arrival = None
+    max_ahead: MaxAhead = None
+    ahead: Ahead = None
     sort: Sort = False
     types: Types = None
     on_bad_time: BadTimes = "refuse"
@@ -96,6 +110,15 @@ class Reading:
     nonexistent: Nonexistent = "raise"
     separator: Separator = None
     no_header: NoHeader = False
+
+    def __post_init__(self) -> None:
+        """Refuses a part of the guard against clocks in the future."""
+        guard = {"--arrival": self.arrival, "--max-ahead": self.max_ahead, "--ahead": self.ahead}
+        given = {name: value for name, value in guard.items() if value is not None}
+        if given and len(given) < len(guard):
+            got = " ".join(f"{name} {shorten(value)}" for name, value in given.items())
+            want = "--arrival received --max-ahead 5m --ahead drop; or keep, which counts what is further ahead"
+            raise InvalidArgument(problem("--arrival, --max-ahead and --ahead belong together", got, want))
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -122,6 +145,11 @@ class Reading:
         """Arguments of the engine's functions for these options, under the same names."""
         return {name: getattr(self, name) for name in _SAME}
 
+    @property
+    def plan_options(self) -> dict[str, Any]:
+        """And those of a plan."""
+        return {name: getattr(self, name) for name in _IN_A_PLAN}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
@@ -130,18 +158,21 @@ class Windows:
     gap: Annotated[str | None, length(help="Sessions: the inactivity gap, such as 30m.")] = None
     size: Annotated[str | None, length(help="Tumbling windows: how long they are, such as 1h.")] = None
     advance: Annotated[str | None, length(help="Hopping windows, with --size: from one start to the next.")] = None
+    window_offset: WindowOffset = None
     time_difference: TimeDifference = None
+    calendar: Calendar = None
     grace: Grace = None
 
     def __post_init__(self) -> None:
         """Refuses a combination of lengths that no kind of windows has."""
-        names = ("gap", "size", "advance", "time_difference")
+        names = ("gap", "size", "advance", "window_offset", "time_difference", "calendar")
         lengths = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if lengths.keys() not in ({"gap"}, {"size"}, {"size", "advance"}, {"time_difference"}):
+        kinds = ({"gap"}, {"size"}, {"size", "advance"}, {"time_difference"}, {"calendar"})
+        if lengths.keys() - ({"window_offset"} if self.size else set()) not in kinds:
             got = ", ".join(f"--{name.replace('_', '-')} {shorten(value)}" for name, value in lengths.items())
             want = (
-                "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
-                "--time-difference 10m for sliding ones"
+                "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, "
+                "--time-difference 10m for sliding ones, or --calendar day for the days of a zone"
             )
             raise InvalidArgument(problem("the options name one kind of windows", got or "no length", want))
 

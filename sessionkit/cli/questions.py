@@ -57,9 +57,10 @@ def explain(
     run = plan.count().run(opened.table)
     say(*opened.remarks, *remarks, *map(with_options, run._late_remarks))
     if offset is not None:
-        print(run.explain(offset=offset, partition=partition))
+        found = run.explain(offset=offset, partition=partition)
     else:
-        print(run.explain(key=_typed(str(window_key), run), window_start=window_start, partition=partition))
+        found = run.explain(key=_typed(str(window_key), run), window_start=window_start, partition=partition)
+    print(with_options(str(found)))
 
 
 def _typed(key: str, run: Any) -> str | int | bytes:

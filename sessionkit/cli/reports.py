@@ -139,7 +139,7 @@ NewAt = Annotated[
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace what --out names.")]
 
 
-@of.reads_file(sep=None, sort=None)
+@of.reads_file(sep=None, sort=None, arrival=None, max_ahead=None, ahead=None)
 def sessionize(
     reading: of.Reading,
     gap: of.Gap,

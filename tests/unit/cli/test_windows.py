@@ -84,8 +84,62 @@ def test_a_grace_that_keeps_all(kind: tuple[list[str], sk.Plan], tmp_path: Path,
 ])  # fmt: skip
 def test_one_kind_of_windows_is_named(capsys: Capture, command: str, options: list[str], got: str) -> None:
     said = refused(capsys, command, "gone.csv", *COLUMNS, *options)
-    want = "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
-    assert said == f"the options name one kind of windows; got {got}; {want}--time-difference 10m for sliding ones"
+    want = "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, "
+    want += "--time-difference 10m for sliding ones, or --calendar day for the days of a zone"
+    assert said == f"the options name one kind of windows; got {got}; {want}"
+
+
+# ---- what Kafka does not have
+
+BERLIN = "Europe/Berlin"
+
+
+@pytest.mark.parametrize(("options", "windows"), [
+    (["--calendar", "month"], sk.CalendarWindows("month", timezone=BERLIN, grace="5m")),
+    (["--size", "1d", "--window-offset", "6h"], sk.TimeWindows(size="1d", offset="6h", grace="5m")),
+])  # fmt: skip
+def test_calendars_and_offsets(tmp_path: Path, capsys: Capture, options: list[str], windows: Any) -> None:
+    file = write_clicks(tmp_path)
+    named = [*COLUMNS, *options, *GRACE, "--timezone", BERLIN]
+    run = sk.group_by_key("user", timestamp="at", timezone=BERLIN).windowed_by(windows).count().run(file)
+    assert printed(capsys, "explain", file, *named, "--offset", 0) == f"{run.explain(offset=0)}\n"
+    printed(capsys, "report", file, *named, "--out", tmp_path / "out")
+    found = csv.read_csv(tmp_path / "out" / "windows.csv")
+    assert found["count"].to_pylist() == run.table()["count"].tolist()
+    assert "Kafka" in refused(capsys, "audit", file, *named)
+
+
+def test_a_calendar_is_that_of_a_zone(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "clicks.parquet"
+    pd.DataFrame({"user": ["ada"], "at": pd.to_datetime(["2026-03-28 23:30"], utc=True)}).to_parquet(file)
+    said = refused(capsys, "explain", file, *COLUMNS, "--calendar", "day", "--offset", 0)
+    assert said == "a calendar is that of a zone; got --calendar day; --timezone Europe/Berlin, or another"
+    said = refused(capsys, "explain", file, *COLUMNS, "--calendar", "hour", "--offset", 0)
+    assert said.startswith("--calendar must be a known choice; got 'hour'; one of 'day', 'week'")
+    said = refused(capsys, "audit", file, *COLUMNS, "--calendar", "day", "--timezone", BERLIN, *GRACE)
+    assert said.endswith(f"got --calendar day --timezone {BERLIN}; --size 1d, the days of UTC")
+
+
+GUARD = ["--arrival", "received", "--max-ahead", "5m"]
+
+
+@pytest.mark.parametrize(("ahead", "words"), [
+    ("drop", "was dropped: its time lies further ahead of its arrival than --max-ahead allows"),
+    ("keep", "it moves no stream time, as --ahead keep says"),
+])  # fmt: skip
+def test_clocks_in_the_future(tmp_path: Path, capsys: Capture, ahead: str, words: str) -> None:
+    file = tmp_path / "clicks.csv"
+    pd.DataFrame({
+        "user": ["ada", "bob", "ada"], "at": ["2026-03-01 10:00", "2026-09-01 10:00", "2026-03-01 10:01"],
+        "received": ["2026-03-01 10:00", "2026-03-01 10:01", "2026-03-01 10:01"],
+    }).to_csv(file, index=False)  # fmt: skip
+    windows = ["--gap", "30m", *GRACE, *GUARD]
+    assert words in printed(capsys, "explain", file, *COLUMNS, *windows, "--ahead", ahead, "--offset", 1)
+    later = printed(capsys, "explain", file, *COLUMNS, *windows, "--ahead", ahead, "--offset", 2)
+    assert "joined the session" in later and "dropped" not in later
+    said = refused(capsys, "audit", file, *COLUMNS, *windows)
+    assert said.startswith("--arrival, --max-ahead and --ahead belong together; got --arrival received --max-ahead 5m;")
+    assert "got --max-ahead 5m; a plan without" in refused(capsys, "audit", file, *COLUMNS, *windows, "--ahead", ahead)
 
 
 # ---- what else the command line as a whole has
