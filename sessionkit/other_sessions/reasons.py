@@ -31,6 +31,7 @@ class Reason:
     way: Mapping[str, Any]
     cuts: Flags
     replaces: bool = False
+    may_be_theirs: bool = False  # made of a column that changes at each of their sessions, and nowhere else
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def _chosen(known: Known) -> list[Reason]:
     while (unlike := cut != pairs.theirs).any() and len(taken) < MOST_REASONS:
         best, gain = None, 0
         fixed = fixed or [*_other_orders(known), *_midnights(known), *_changes(known)]  # whatever was taken
-        for reason in (*fixed, *_measured(known, unlike, taken)):  # of two that explain as much, the first
+        tried = (*fixed, *_measured(known, unlike, taken))
+        for reason in sorted(tried, key=lambda each: each.may_be_theirs):  # of two that explain as much, the first
             if reason.replaces and any(each.replaces for each in taken):
                 continue
             now = _with(known, [*taken, reason])
@@ -204,10 +206,19 @@ def _changes(known: Known) -> Iterator[Reason]:
     for name, (codes, values) in known.columns.items():
         codes = codes[pairs.rows]
         now, last = codes[pairs.after], _last_known(pairs, codes)
-        is_their_id = len(values) >= sessions and np.array_equal(now != codes[pairs.before], pairs.theirs)
-        if len(values) > 1 and not is_their_id:
+        is_theirs = np.array_equal(now != codes[pairs.before], pairs.theirs)
+        if len(values) > 1 and not (is_theirs and len(values) >= sessions):
             has_changed = (now >= 0) & (last >= 0) & (now != last)
-            yield Reason(f"value:{name}", f"They cut where {literal(name)} changes.", {"new_when": name}, has_changed)
+            is_made = is_theirs and bool(
+                (pairs.theirs & pairs.ours).any()
+            )  # else it changes at no pause, as a rule may
+            words = f"They cut where {literal(name)} changes"
+            words += (
+                ", as it does at each of their sessions: it may be made from them, then leave it out."
+                if is_made
+                else "."
+            )
+            yield Reason(f"value:{name}", words, {"new_when": name}, has_changed, may_be_theirs=is_made)
 
 
 def _events(known: Known, wanted: Flags) -> Iterator[Reason]:

@@ -139,10 +139,15 @@ class Place:
                 self._writer.close()
         self._writer = None
         if self._lock is not None:
-            if remove:
+            try:
+                if remove:
+                    shutil.rmtree(self.aside, ignore_errors=True)
+            except KeyboardInterrupt:  # in the midst of it
                 shutil.rmtree(self.aside, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = None
+                raise
+            finally:
+                os.close(self._lock)
+                self._lock = None
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:

@@ -248,6 +248,22 @@ def test_ctrl_c_at_any_change_leaves_what_the_same_call_goes_on_from(folder: Pat
     assert stopped >= (10 if ALL else 6)
 
 
+def test_ctrl_c_when_all_is_in_place_leaves_nothing(folder: Path) -> None:
+    """A hidden folder without a note stayed."""
+    tried = range(100, 400, 10)
+    total = tried[bisect_left(tried, True, key=lambda number: not stopped_in_copy(folder, number))]
+    for changes in range(total - 30, total):
+        stopped_in_copy(folder, changes)
+        out = folder / f"stopped {changes}" / "out"
+        left = {each.name for each in out.iterdir() if each.name.startswith(".")}
+        assert bool(left) == (out / ".table.sessionkit" / "note.json").exists(), (changes, left)
+
+
+def stopped_in_copy(folder: Path, changes: int) -> bool:
+    copy = folder / f"stopped {changes}"
+    return killed(copy if copy.exists() else copied(folder, copy.name), changes, by=signal.SIGINT)
+
+
 def test_a_reader_that_is_stopped_leaves_nothing(folder: Path) -> None:
     def stop(number: float) -> None:
         if number == 12:

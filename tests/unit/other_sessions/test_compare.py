@@ -137,6 +137,18 @@ def test_what_no_rule_explains_is_said_by_its_pause() -> None:
     assert {"a repeated row", "a short pause"} & set(names)
 
 
+def test_a_column_that_is_made_from_their_sessions_is_no_rule() -> None:
+    """The start of their own sessions was proposed as `new_when`, before the rule that it comes from."""
+    rows = clicks()
+    found = sk.sessionize(rows, "user", "at", GAP, new_at="midnight")
+    rows[["visit", "began"]] = found[["session_id", "session_start"]]
+    assert compared(rows).table()["way"].tolist() == ['new_at="midnight"']
+    found = sk.sessionize(rows, "user", "at", "2h", new_at="midnight")
+    rows[["visit", "began"]] = found[["session_id", "session_start"]]
+    said = " ".join(compared(rows).words())
+    assert "changes, as it does at each of their sessions: it may be made from them, then leave it out." in said
+
+
 def test_no_rule_is_found_in_chance() -> None:
     rows = clicks()
     rows["visit"] = np.random.default_rng(0).integers(0, 3, len(rows))
