@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Bytes, Codes, Flags, Longs
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, distinct
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.idle_partitions import with_idle_ticks
@@ -77,7 +77,7 @@ class PartitionSoFar:
         """The first row that passes each instant of a set, whose newest records have these times."""
         last_ms = self._windows.last_instants_ms(times_ms)
         limit_ms = last_ms + np.minimum(self._windows.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
-        waiting_ms = np.union1d(self._waiting_ms[number], limit_ms[limit_ms >= before_ms])
+        waiting_ms = distinct(np.append(self._waiting_ms[number], limit_ms[limit_ms >= before_ms]))
         at = np.searchsorted(stair, waiting_ms, side="right")
         is_passed = at < len(stair)
         self._waiting_ms[number] = waiting_ms[~is_passed]
@@ -107,7 +107,7 @@ class PartitionsSoFar:
             rejected = None if batch.rejected is None else batch.rejected[rows]
             times_ms, moving_ms = batch.timestamp_ms[rows], batch.moving_ms[rows]
             (needed,) = so_far.needed_rows(times_ms, moving_ms, rejected, [mine[rows]])
-            needed = np.union1d(needed, [len(rows) - 1])
+            needed = distinct(np.append(needed, len(rows) - 1))
             place = self._counts[number] + np.cumsum(is_record[rows]) - 1  # of what is no record: of the last one
             found.append(rows[needed])
             places.append(place[needed])
@@ -142,7 +142,7 @@ def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
 
 def chosen_records(batch: RecordBatch, codes: Iterable[int], windows: WindowKind) -> RecordBatch:
     """The records of the keys with these codes, and the ticks that they need."""
-    keys = np.unique(np.array([*codes], np.intp))
+    keys = distinct(np.array([*codes], np.intp))
     batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
     return records_of_keys(batch, keys, rows_of_keys(batch, keys, windows))
 

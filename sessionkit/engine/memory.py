@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.process import check_room, has_room
 from sessionkit.records.batch import RecordBatch
 from sessionkit.windows.contract import WindowKind
@@ -28,7 +28,7 @@ def check_steps(windows: WindowKind, batch: RecordBatch) -> None:
     steps = float(len(batch)) * _a_record(windows)
     if windows.reach_name == "time_difference":  # a record is in a window of each other one that is not further away
         times = _apart(batch, batch.timestamp_ms, windows.reach_ms)
-        known = np.unique(times)
+        known = distinct(times)
         near = np.searchsorted(known, times, side="right") - np.searchsorted(known, times - windows.reach_ms)
         steps = near.sum(dtype=np.float64)
     check_room(steps, _STEP, "steps, one for each window of each record")
@@ -37,7 +37,7 @@ def check_steps(windows: WindowKind, batch: RecordBatch) -> None:
 def most_windows(windows: WindowKind, batch: RecordBatch) -> float:
     """How many windows the records are in; so many are made if none of them is late."""
     most = _a_record(windows)
-    starts = np.unique(_apart(batch, batch.timestamp_ms // (windows.advance_ms or 1), most))
+    starts = distinct(_apart(batch, batch.timestamp_ms // (windows.advance_ms or 1), most))
     return most * min(1.0, len(starts)) + float(np.minimum(np.diff(starts), most).sum(dtype=np.float64))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Generic
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, arrow_array, numpy_array
+from sessionkit.base.arrays import Longs, arrow_array, distinct, numpy_array
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
@@ -78,7 +78,7 @@ class SessionComparison(Pictured, Generic[Frame]):
         for number, reason in enumerate(self._found.reasons):
             here, places = np.flatnonzero(self._found.of_pair == number), self._smallest[number]
             counts = [int(cut[here].sum()) for cut in (pairs.theirs, pairs.ours)]
-            keys, way = len(np.unique(pairs.key[pairs.before[here]])), _code(reason.way) or None
+            keys, way = len(distinct(pairs.key[pairs.before[here]])), _code(reason.way) or None
             shown = [str(self._key(number)), *pairs.time_ms[places].tolist()]
             rows.append([reason.name, *counts, keys, way, *shown])
         cells = zip(*rows, strict=True) if rows else [()] * len(_COLUMNS)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, Rows, arrow_array, numpy_array
+from sessionkit.base.arrays import Longs, Rows, arrow_array, distinct, numpy_array
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import DAY
 from sessionkit.engine.outcome import Outcome
@@ -85,7 +85,7 @@ class PartitionsView(OpenView):
         row["usable"] += len(times_ms)
         row["stream_time_ms"] = int(trace.last_stream_time_ms.max(initial=-1))
         row["newest_ms"] = int(times_ms.max(initial=row["newest_ms"]))
-        rests = {row["day_rest"], *np.unique(times_ms % DAY)[:2].tolist()} - {NO_REST}
+        rests = {row["day_rest"], *distinct(times_ms % DAY)[:2].tolist()} - {NO_REST}
         row["day_rest"] = SEVERAL_RESTS if len(rests) > 1 else int(min(rests, default=NO_REST))
         return None
 
@@ -120,7 +120,7 @@ class MoversView(View):
             moved.following += batch.timestamp_ms[usable[: FOLLOWING - len(moved.following)]].tolist()
         if self._waiting:
             self._waiting[-1].late += int(lost[0])
-        seen = np.union1d(np.flatnonzero(lost[1:]), [len(at) - 1]) if len(at) else at
+        seen = distinct(np.append(np.flatnonzero(lost[1:]), len(at) - 1)) if len(at) else at
         for number in seen.tolist():
             row = int(at[number])
             told = {

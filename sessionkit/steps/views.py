@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs, Rows, distinct
 from sessionkit.base.decisions import AHEAD, BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
@@ -102,7 +102,7 @@ class WindowsView(View):
         opened_by, merges = trace.window_columns.opened_by, trace.merges
         self._into = np.concatenate([self._into, opened_by[merges.into]])
         self._absorbed = np.concatenate([self._absorbed, opened_by[merges.absorbed]])
-        rows = np.union1d(left, np.flatnonzero(~alive(outcome)))
+        rows = distinct(np.append(left, np.flatnonzero(~alive(outcome))))
         columns = columns_of(trace.windows(rows))
         return columns if "parents" not in columns else {**columns, "parents": self._take_parents(opened_by[rows])}
 

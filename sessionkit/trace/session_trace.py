@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, distinct, order_by
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import AHEAD, DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -223,8 +223,8 @@ class SessionTrace(Trace):
         in_order = np.array_equal(self.window[opened], np.arange(loaded, count))
         yield "windows are numbered as they are opened", in_order
         bridges = np.flatnonzero(self.decision == MERGED)
-        yield "a record that merges absorbs a session", np.array_equal(np.unique(merges.at), bridges)
-        yield "a session is absorbed once", len(np.unique(merges.absorbed)) == len(merges.absorbed)
+        yield "a record that merges absorbs a session", np.array_equal(distinct(merges.at), bridges)
+        yield "a session is absorbed once", len(distinct(merges.absorbed)) == len(merges.absorbed)
         marked = np.flatnonzero(windows.merged_into >= 0)
         yield "what was absorbed is marked so", np.array_equal(np.sort(merges.absorbed), marked)
         yield from self._laws_of_time()
@@ -248,7 +248,7 @@ class SessionTrace(Trace):
         yield "a late record is older than the close line", bool(older.all())
         yield "bounds end where the last touch left them", self._bounds_agree()
         final = self.closes.window[self.closes.until == INT64_MAX]
-        yield "a session closes once, unless it is re-opened", len(np.unique(final)) == len(final)
+        yield "a session closes once, unless it is re-opened", len(distinct(final)) == len(final)
 
     def _bounds_agree(self) -> bool:
         start, end = self.loaded_start_ms, self.loaded_end_ms

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table, order_by
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, Rows, arrow_array, arrow_table, distinct, order_by
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import ADDED, AHEAD, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -154,7 +154,7 @@ class WindowTrace(Trace):
                 break
             # a copy is of what its source held before the record
             window, before = int(touches.source[rows[0]]), int(touches.record[rows[0]])
-        return np.unique(np.concatenate(found))
+        return distinct(np.concatenate(found))
 
     def windows_of(self, record: int) -> list[int]:
         """The windows that hold a record at the end, by their rows: in which it counts, and what later copied those."""
@@ -302,4 +302,4 @@ class WindowTrace(Trace):
         counts = np.bincount(touches.record[counted], minlength=len(self)) > 0
         yield "an accepted record counts in a window, a dropped one in none", bool((counts == self.accepted).all())
         final = self.closes.window
-        yield "a window closes once", len(np.unique(final)) == len(final)
+        yield "a window closes once", len(distinct(final)) == len(final)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, texts
+from sessionkit.base.arrays import Flags, Longs, arrow_array, arrow_table, distinct, texts
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -56,7 +56,7 @@ def _missed_sessions(trace: SessionTrace, windows: SessionKind, index: int) -> t
 
 def _missed_windows(trace: WindowTrace, windows: WindowKind, index: int) -> tuple[Longs, int]:
     mine = trace.missed.record == index
-    start_ms = np.unique(trace.missed.start_ms[mine])
+    start_ms = distinct(trace.missed.start_ms[mine])
     return np.stack([start_ms, trace.ends_ms(start_ms)]), int(trace.missing_ms[mine].max())
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.calls import answers_names, called_as
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
 from sessionkit.base.moments import known_zone, zone_of
@@ -76,7 +76,7 @@ class _Bounds(NamedTuple):
 def _bounds(unit: Unit, timezone: str, first_weekday: int) -> _Bounds:
     zone, dates = zone_of(timezone), map(dt.date.fromordinal, range(EPOCH.toordinal(), END.toordinal() + 1))
     starts = [1_000 * _first_second(date, zone) for date in dates if _begins(date, unit, first_weekday)]
-    at_ms = np.unique(np.maximum(np.array([0, *starts], np.int64), 0))
+    at_ms = distinct(np.maximum(np.array([0, *starts], np.int64), 0))
     at_ms.flags.writeable = False
     return _Bounds(at_ms, int(np.diff(at_ms).max()))
 
@@ -183,7 +183,7 @@ class CalendarWindows(OfATime):
 
     def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of the windows of these times, each once, rising."""
-        return np.unique(self.ends_ms(timestamps_ms) - 1)
+        return distinct(self.ends_ms(timestamps_ms) - 1)
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> EndsProcessor:
         """The record-at-a-time processor of one partition."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import (
@@ -172,7 +172,7 @@ class TimeWindows(OfATime, metaclass=AnswersNames):
     def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
         by, most = self._moved_by_ms, -(-self.size_ms // self.advance_ms)
-        newest = np.unique((timestamps_ms + by) // self.advance_ms)
+        newest = distinct((timestamps_ms + by) // self.advance_ms)
         fresh = np.minimum(np.diff(newest, prepend=newest[:1] - most), most)  # windows that the time before is not in
         check_room(fresh.sum(dtype=np.float64), 24, "windows")
         number = np.arange(fresh.sum()) + np.repeat(newest + 1 - np.cumsum(fresh), fresh)

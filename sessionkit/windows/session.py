@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs, Rows, distinct
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import (
@@ -210,7 +208,7 @@ class SessionWindows(metaclass=AnswersNames):
     @staticmethod
     def last_instants_ms(timestamps_ms: Longs) -> Longs:
         """The last instants of all sessions that records of these times can be in, each once, rising."""
-        return np.unique(timestamps_ms)
+        return distinct(timestamps_ms)
 
     @staticmethod
     def last_instant_ms(stored: StoredSession, /) -> int:

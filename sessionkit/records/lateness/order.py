@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs, Rows
+from sessionkit.base.arrays import Longs, Rows, distinct
 from sessionkit.base.durations import about
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import of_key, plural
@@ -157,7 +157,7 @@ def _ahead(stream: LateStream) -> Cause | None:
     most = np.argsort(-by_ms, kind="stable")[:NAMED]
     names = [record_name(stream.batch, row) for row in stream.rows[ahead[most]].tolist()]
     by = [about(ms) for ms in by_ms[most].tolist()]
-    keys, way = np.unique(stream.keys[ahead]), "Leave them out, or correct their times."
+    keys, way = distinct(stream.keys[ahead]), "Leave them out, or correct their times."
     if len(ahead) >= MANY_LATE and len(keys) == 1:
         name, usual = of_key(stream.batch.keys[int(keys[0])].as_py()), about(int(np.median(by_ms)))
         why = f"{len(ahead):,} records of {name} lie some {usual} ahead of those around them"

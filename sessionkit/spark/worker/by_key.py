@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs, Rows
+from sessionkit.base.arrays import Flags, Longs, Rows, distinct
 from sessionkit.base.decisions import TICK
 from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
@@ -101,7 +101,7 @@ def _parts(so_far: list[PartitionSoFar], batch: RecordBatch, shares: int) -> Ite
     times_ms, moving_ms = batch.timestamp_ms, batch.moving_ms
     needed = (each.needed_rows(times_ms, moving_ms, batch.rejected, masks) for each in so_far)
     for number, of_each in enumerate(zip(*needed, strict=True)):
-        rows = of_each[0] if len(of_each) == 1 else np.unique(np.concatenate(of_each))
+        rows = of_each[0] if len(of_each) == 1 else distinct(np.concatenate(of_each))
         yield _part(batch, rows, share[rows] != number)
 
 
@@ -200,7 +200,7 @@ def _dropped_with_grace(
     times = table["timestamp_ms"].fill_null(-1).to_numpy()
     stair = table["stream_time_ms"].to_numpy()
     missing, none = np.zeros(table.num_rows, np.int64), np.empty(0, np.int64)
-    for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
+    for key in distinct(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
         rows = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
         behind = np.flatnonzero(late[rows])
         missing[rows[behind]] = windows.missing_grace_ms(times[rows], stair[rows], behind, retention_ms, (none, none))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, distinct
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import plural
@@ -201,7 +201,7 @@ def _difference(one: RecordBatch, other: RecordBatch) -> str:
         return f"{plural(len(one), 'record')} and {len(other):,}"
     here, there = (batch.partitions[batch.partition] for batch in (one, other))
     if not np.array_equal(here, there):
-        counts = len(np.unique(here)), len(np.unique(there))
+        counts = len(distinct(here)), len(distinct(there))
         if counts[0] != counts[1]:
             return f"the records in {plural(counts[0], 'partition')} and in {counts[1]:,}"
         return f"{_how_many(here != there)} in another partition"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Floats, Longs
+from sessionkit.base.arrays import Floats, Longs, distinct
 from sessionkit.base.durations import DAY, HOUR
 from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.views.drawing.time_axis import to_the_minute
@@ -114,7 +114,7 @@ def _weeks_by_weekday(low_ms: int, high_ms: int, timezone: str) -> Calendar:
 
 def _edges(found_ms: Longs, low_ms: int, high_ms: int) -> Longs:
     """Of these moments those from the last one that is not after the span's start to the first behind it."""
-    found = np.unique(found_ms)
+    found = distinct(found_ms)
     first = int(np.searchsorted(found, low_ms, side="right")) - 1
     last = int(np.searchsorted(found, high_ms, side="right"))
     return found[max(first, 0) : last + 1]

@@ -11,7 +11,7 @@ from typing import Generic
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.decisions import LATE
 from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
@@ -112,7 +112,7 @@ class Plane(Generic[T_co]):
     @cached_property
     def alone(self) -> Longs:
         """The records that have a tether of their own."""
-        return np.setdiff1d(self.late, np.concatenate([self.late[:0], *self.crowds]))
+        return np.setdiff1d(self.late, np.concatenate([self.late[:0], *self.crowds]), assume_unique=True)
 
     @cached_property
     def bands(self) -> Outline:
@@ -127,7 +127,7 @@ class Plane(Generic[T_co]):
     def _rest(self) -> tuple[int, int, int]:
         """From where to where the picture reaches without drops, and what is too far back to be drawn to scale."""
         seen = np.maximum(self.trace.stream_time_ms[self.rows], 0)
-        kept = np.setdiff1d(self.shown(self.history.timed), self.drops)
+        kept = np.setdiff1d(self.shown(self.history.timed), self.drops, assume_unique=True)
         times = [int(seen[0]), int(seen[-1]), *self.trace.batch.timestamp_ms[kept].tolist(), *self.reached_ms()[0]]
         low, high = min(times), max(times)
         is_empty = not len(kept) and not self.lives
@@ -147,7 +147,7 @@ class Plane(Generic[T_co]):
     @cached_property
     def _span_ms(self) -> tuple[int, int]:
         low, high, _ = self._rest
-        near = self.trace.batch.timestamp_ms[np.setdiff1d(self.drops, self.far)]
+        near = self.trace.batch.timestamp_ms[np.setdiff1d(self.drops, self.far, assume_unique=True)]
         return int(near.min(initial=low)), high
 
     @cached_property
@@ -309,7 +309,7 @@ class Lanes(Generic[T_co]):
         rows = rows[np.bincount(self.height_of(rows))[self.height_of(rows)] <= MOST_NAMED]
         rows = rows[np.argsort(trace.batch.timestamp_ms[rows], kind="stable")]
         window = trace.ended_in[trace.last_window[rows]]
-        parts = ((each, rows[window == each].tolist()) for each in np.unique(window).tolist())
+        parts = ((each, rows[window == each].tolist()) for each in distinct(window).tolist())
         whole = (
             (each, labels.steps(part, [""] * len(part))) for each, part in parts if len(part) == trace.size_of(each)
         )

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.base.text import plural
@@ -48,7 +48,7 @@ class SessionHistory(KeyRows[SessionTrace]):
     def reopened(self) -> Longs:
         """Records that touched a closed session which was still retained."""
         reopenings = self.trace.reopenings
-        return np.unique(reopenings.at[np.isin(reopenings.window, self.windows)])
+        return distinct(reopenings.at[np.isin(reopenings.window, self.windows)])
 
     def caps(self, first: int, last: int) -> list[Cap]:
         trace, rows, found = self.trace, self.closes_between(first, last), []
@@ -233,7 +233,7 @@ class SessionLanes(Lanes[SessionTrace]):
         trace, columns = self.trace, self.trace.window_columns
         root = trace.ended_in
         taking, first = np.unique(trace.merges.into, return_index=True)
-        parts = np.union1d(trace.merges.absorbed, taking)
+        parts = distinct(np.append(trace.merges.absorbed, taking))
         parts = parts[np.isin(root[parts], self.board.windows)]
         start, end = columns.start_ms[parts].copy(), columns.end_ms[parts].copy()
         at = dict(zip(taking.tolist(), trace.merges.at[first].tolist(), strict=True))

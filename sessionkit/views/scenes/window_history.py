@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.scenes.key_rows import Cap, KeyRows, Size, Spans
 from sessionkit.windows.contract import WindowKind
@@ -47,7 +47,7 @@ class WindowHistory(KeyRows[WindowTrace]):
     @cached_property
     def partly_late(self) -> Longs:
         """Records that came too late for some of their windows, and still count in others."""
-        rows = np.unique(self.trace.missed.record[self.missed])
+        rows = distinct(self.trace.missed.record[self.missed])
         return rows[self.trace.accepted[rows]]
 
     @cached_property
@@ -60,7 +60,7 @@ class WindowHistory(KeyRows[WindowTrace]):
     def plain(self) -> Longs:
         """Records that came in time."""
         kept = self.own[self.trace.accepted[self.own]]
-        return kept[~np.isin(kept, np.union1d(self.partly_late, self.late_but_kept))]
+        return kept[~np.isin(kept, np.append(self.partly_late, self.late_but_kept))]
 
     def caps(self, first: int, last: int) -> list[Cap]:
         trace, closes, mine = self.trace, self.trace.closes, self.closes_between(first, last)

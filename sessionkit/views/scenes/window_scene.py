@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.decisions import COPIED
 from sessionkit.base.text import plural
 from sessionkit.trace.window_trace import WindowTrace
@@ -98,7 +98,7 @@ class WindowPlane(Plane[WindowTrace]):
 
     @cached_property
     def late(self) -> Longs:
-        return self.shown(np.union1d(self.history.drops, self.history.partly_late))
+        return self.shown(distinct(np.append(self.history.drops, self.history.partly_late)))
 
     @cached_property
     def _first_missed(self) -> Longs:

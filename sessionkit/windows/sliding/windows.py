@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, distinct
 from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
@@ -118,7 +118,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
     def last_instants_ms(self, timestamps_ms: Longs) -> Longs:
         """The last instants of all windows that records of these times can make, each once, rising."""
         d = self.time_difference_ms
-        return np.unique(np.concatenate([np.maximum(timestamps_ms, d), timestamps_ms + 1 + d]))
+        return distinct(np.concatenate([np.maximum(timestamps_ms, d), timestamps_ms + 1 + d]))
 
     def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
         """Windows that end before this are met by no later record, and none is copied from them."""
