@@ -132,8 +132,9 @@ class WindowTrace(Trace):
     def windows_at(self, slot: int, at: Rows, start_ms: Longs, end_ms: Longs) -> Longs:
         """The windows that start then: their bounds never change."""
         own = np.flatnonzero(self.window_slot == slot)
-        row_of = dict(zip(self.window_columns.start_ms[own].tolist(), own.tolist(), strict=True))
-        return np.array([row_of[start] for start in start_ms.tolist()], np.int64)
+        starts = self.window_columns.start_ms[own]
+        order = np.argsort(starts, kind="stable")
+        return own[order][np.searchsorted(starts[order], start_ms, side="right") - 1]
 
     @cached_property
     def _by_window(self) -> tuple[Longs, Longs]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Column, Longs, joined, repeated, taken
+from sessionkit.base.arrays import Column, Longs, distinct, joined, repeated, taken
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.base.text import escape_html, html_block, of_key, plural
@@ -229,7 +229,9 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     strategy = "on_window_close" if is_final else str(run.plan._strategy)
     if strategy == "on_window_close":
         lanes = tuple(each._replace(is_silent=not (lane == i).any()) for i, each in enumerate(lanes))
-    lasts = np.array([min(closing_time_ms(windows, int(end)), INT64_MAX) for end in columns["window_end_ms"]], np.int64)
+    ends_ms = np.asarray(columns["window_end_ms"], np.int64)
+    lag_ms = min(closing_time_ms(windows, 0), INT64_MAX)
+    lasts = ends_ms + np.minimum(lag_ms, INT64_MAX - ends_ms)  # must not wrap
     stream = np.append(trace.stream_time_ms, trace.first_stream_time_ms[codes[1]])[at]
     columns["stream_time_ms"] = stream
     columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
@@ -253,8 +255,10 @@ def _lanes(
     starts, ends = (np.asarray(columns[name])[sent] for name in ("window_start_ms", "window_end_ms"))
     place, closes = outcome.window_columns, trace.closes
     slot = trace.slots.find(*codes)
-    rows = [*trace.windows_at(slot, at[sent], starts, ends).tolist(), *pending.tolist()]
-    bounds = {row: (int(place.start_ms[row]), int(place.end_ms[row])) for row in rows}
+    rows = np.append(trace.windows_at(slot, at[sent], starts, ends), pending)
+    seen = distinct(rows)
+    both = zip(place.start_ms[seen].tolist(), place.end_ms[seen].tolist(), strict=True)
+    bounds: dict[int, tuple[int, int]] = dict(zip(seen.tolist(), both, strict=True))
     closed: dict[int, list[int]] = {}
     mine = (trace.window_slot == slot) & outcome.is_result
     for k in np.flatnonzero(mine[closes.window]).tolist():
@@ -266,7 +270,7 @@ def _lanes(
         Lane(*bounds[window], order.get(int(place.merged_into[window]), -1), tuple(closed.get(window, ())), False)
         for window in order
     )
-    return np.array([order[row] for row in rows], np.int64), lanes
+    return np.array([order[row] for row in seen.tolist()], np.int64)[np.searchsorted(seen, rows)], lanes
 
 
 @answers_calls("buffer")
