@@ -59,13 +59,13 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.plan import group_by_key
     from sessionkit.records.batch import record_as_names
 
-    options, remarks = reading.plan_options, []
+    options, remarks = reading.options, []
     if reading.partition is None and reading.offset is None and lists_places(table.column_names):
         options |= {"partition": "partition", "offset": "offset"}
         remarks.append("The columns partition and offset say where each record stands.")
     options["timezone"], remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
     if reading.sort:
-        options["sort"] = "timestamp" if options["offset"] is None else True
+        options["sort"] = True if "offset" in options else "timestamp"
     sep, text = reading.sep if len(reading.keys) > 1 else None, reading.text | {"types": reading.column_types or None}
     plan = group_by_key(*reading.keys, timestamp=reading.timestamp, sep=sep, **text, **options)
     return plan, [*record_as_names(plan.source), *remarks, *remark]

@@ -82,8 +82,10 @@ Overwrite = Annotated[
 ]
 Spark = Annotated[bool, typer.Option("--spark", help="Run on Spark instead of in this process (needs pyspark).")]
 
-_SAME = ("timezone", "unit", "partition", "offset", "on_bad_time", "format", "ambiguous", "nonexistent")
-_IN_A_PLAN = (*_SAME, "arrival", "max_ahead", "ahead")
+_SAME = (
+    *("timezone", "unit", "partition", "offset", "on_bad_time", "format", "ambiguous", "nonexistent"),
+    *("arrival", "max_ahead", "ahead"),
+)
 ON_UPDATE = "on_window_update"
 
 
@@ -142,13 +144,8 @@ class Reading:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Arguments of the engine's functions for these options, under the same names."""
-        return {name: getattr(self, name) for name in _SAME}
-
-    @property
-    def plan_options(self) -> dict[str, Any]:
-        """And those of a plan."""
-        return {name: getattr(self, name) for name in _IN_A_PLAN}
+        """Arguments of the engine's functions for these options that were given, under the same names."""
+        return {name: value for name in _SAME if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -209,15 +209,10 @@ def _changes(known: Known) -> Iterator[Reason]:
         is_theirs = np.array_equal(now != codes[pairs.before], pairs.theirs)
         if len(values) > 1 and not (is_theirs and len(values) >= sessions):
             has_changed = (now >= 0) & (last >= 0) & (now != last)
-            is_made = is_theirs and bool(
-                (pairs.theirs & pairs.ours).any()
-            )  # else it changes at no pause, as a rule may
-            words = f"They cut where {literal(name)} changes"
-            words += (
-                ", as it does at each of their sessions: it may be made from them, then leave it out."
-                if is_made
-                else "."
-            )
+            # at a pause of ours as well, where a rule of theirs changes now and then
+            is_made = is_theirs and bool((pairs.theirs & pairs.ours).any())
+            more = ", as it does at each of their sessions: it may be made from them, then leave it out"
+            words = f"They cut where {literal(name)} changes{more * is_made}."
             yield Reason(f"value:{name}", words, {"new_when": name}, has_changed, may_be_theirs=is_made)
 
 

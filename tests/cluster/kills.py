@@ -33,6 +33,7 @@ KINDS = ("executor", "worker", "python", "driver")
 ROUND_TIMEOUT_S = 300  # a busy machine takes several times as long as one round does
 MICRO_BATCHES = 3
 MARKED = "a task"  # where a task kills, at a record; "before" and "after" are moments of the driver's
+IN_PART = "written in part"  # all executors at once
 _NEVER = "nothing was killed"
 
 
@@ -140,14 +141,17 @@ class Rounds:
         kills = self.folder / "kills"
         if self._driver is None:
             self.do("prepare")
-        if where == MARKED:
-            (kills / str(self.counted[self.dice.randrange(50, len(self.counted))])).write_text(kind)
+        if where in (MARKED, IN_PART):
+            mark = kills / str(self.counted[self.dice.randrange(50, len(self.counted))])
+            mark.write_text(kind if where == MARKED else WAITING)
         elif where in ("before", "after"):
             (kills / where).write_text(kind)
         line = self.begin(of)
         phase = f"{of}, {where}"
         if where == MARKED:
             wait(lambda: not any(kills.iterdir()), ROUND_TIMEOUT_S, f"a kill in {phase}")
+        elif where == IN_PART:
+            self._kill_in_part()
         else:
             phase = self._kill_at(kind, of, where)
         if kind == "worker":
@@ -158,13 +162,8 @@ class Rounds:
         self.cluster.tidy()
         return Killed(kind, phase, lost, doubled, time.monotonic() - began)
 
-    def killed_when_written_in_part(self) -> Killed:
-        """All executors, in a micro-batch of which one task has written its results and another one has not."""
-        began = time.monotonic()
-        self.do("prepare")
-        mark = self.folder / "kills" / str(self.counted[self.dice.randrange(50, len(self.counted))])
-        mark.write_text(WAITING)
-        line = self.begin("stream")
+    def _kill_in_part(self) -> None:
+        """All executors, once one task has written its results and another one waits at its mark."""
 
         def is_written_in_part() -> bool:
             folders = (name for _, names, _ in os.walk(self.folder / "results") for name in names)
@@ -173,9 +172,8 @@ class Rounds:
         wait(is_written_in_part, ROUND_TIMEOUT_S / 3, "results of a task")
         time.sleep(1)  # until the driver has heard of it
         kill(*self.cluster.executors())
+        [mark] = (self.folder / "kills").iterdir()
         mark.unlink()
-        lost, doubled = self.compared("stream", self.finish(line))
-        return Killed("executor", "stream, written in part", lost, doubled, time.monotonic() - began)
 
     def _kill_at(self, kind: str, of: str, where: str) -> str:
         """Kills at a moment that is told by the driver, or in a view or a micro-batch, after some time in it."""

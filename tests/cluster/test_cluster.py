@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-from tests.cluster.kills import MARKED, Rounds, shown
+from tests.cluster.kills import IN_PART, MARKED, Rounds, shown
 from tests.cluster.standalone import CAN_MOUNT, Cluster, ClusterFailed, kill, processes, wait
 
 pytestmark = [pytest.mark.spark, pytest.mark.fault]
@@ -35,7 +35,7 @@ def test_what_is_killed_loses_and_doubles_nothing(rounds: Rounds, kind: str, of:
 
 def test_executors_lost_when_results_are_written_in_part(rounds: Rounds) -> None:
     """Times that tasks took went through the shuffle, so that Spark 4.2 took it for indeterminate and ended the job."""
-    killed = rounds.killed_when_written_in_part()
+    killed = rounds.killed("executors", "stream", IN_PART)
     assert (killed.lost, killed.doubled) == (0, 0), shown([killed])
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
+from sessionkit.spark.worker.shuffle import PACKED_US
 from sessionkit.steps.views import ADDED_LATER, WHOLE
 from sessionkit.views.words import drops_in_words
 
@@ -80,7 +81,7 @@ class QueryProgress:
             behind, spent_ms = _behind(progress["sources"]), dict(progress.get("durationMs", {}))
             read = int(progress["numInputRows"])
             packed: Mapping[str, Any] = next((each for name, each in seen.items() if name.startswith(PACKED)), {})
-            packed_us = (packed.get(part) or 0 for part in ("read_us", "pack_us"))
+            packed_us = (packed.get(part) or 0 for part in PACKED_US)
             batch = BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, *state_ms, *packed_us)
             self.batches.append(batch)
         for name, observed in seen.items():
