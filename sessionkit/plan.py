@@ -442,7 +442,7 @@ class Plan:
 
     def _run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
         """One life of a deployed plan, over records that have already been read."""
-        from sessionkit.deployed.compiled_run import run_compiled, runs_compiled
+        from sessionkit.deployed.compiled.run import run_compiled, runs_compiled
         from sessionkit.deployed.lives import memory_store
         from sessionkit.deployed.processor_run import run_processor
 
@@ -451,7 +451,7 @@ class Plan:
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
             if runs_compiled(windows, named, batch, state, how, self._suppression):
-                done = run_compiled(windows, named, batch, state, how, self._bound())
+                done = run_compiled(windows, named, batch, state, how, self._bound(), self._suppression)
             else:
                 done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
         return Run(self, done.outcome, deployed=done.deployed, _store=done.store)

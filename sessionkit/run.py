@@ -172,10 +172,8 @@ class Run(Generic[Frame]):
             stage = self._suppressed[1]
             assert stage.waiting is not None
             return SuppressBuffer(stage.most_records, stage.waiting.columns, self)
-        buffers = self.deployed.buffers
-        held = [result for buffer in buffers for result in buffer.held()]
-        most_records = max((buffer.most_records for buffer in buffers), default=0)
-        columns = tables.forwarded_table(self._outcome, held, old_values=False)
+        most_records = max((buffer.most_records for buffer in self.deployed.buffers), default=0)
+        columns = tables.forwarded_table(self._outcome, self.deployed.waiting, old_values=False)
         return SuppressBuffer(most_records, columns, self)
 
     def _held_by_suppress(self) -> Held:

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.deployed import compiled_run
+from sessionkit.deployed.compiled import run as compiled_run
 from sessionkit.records.batch import read_records
 from sessionkit.stores.registry import kind_of
 from sessionkit.stores.sizes import RECORD_BYTES

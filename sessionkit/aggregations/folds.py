@@ -125,6 +125,11 @@ class CompiledFold:
             return typed_column(getattr(self._calls, call)(*steps).tolist(), self._result_type)
         return self._aggregation.result_column([getattr(each, call)(*steps) for each in self._accumulators])
 
+    @property
+    def begun(self) -> Any:
+        """The aggregate that a window begins with."""
+        return self._aggregation.initializer()
+
     def running_aggregates(self, call: str, *steps: Any) -> tuple[list[Any], list[Any]]:
         """(aggregates after each step, those that were loaded) as Python has them; `call` is one of the two above."""
         accumulators = zip(self._accumulators, self._loaded, strict=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeA
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
@@ -289,6 +290,24 @@ class Commits:
             return False
         self._last_ms = now_ms
         return True
+
+
+def commit_rows(life: Life, count: int) -> Longs:
+    """The rows of `count` records after which a task commits by itself, as `Commits` finds them one by one."""
+    if life.commits is not None:
+        return np.array(sorted(row for row in life.commits if row < count), np.int64)
+    found: list[int] = []
+    if life.commit_interval_ms is None or life.clock is None or callable(life.clock):
+        return np.array(found, np.int64)
+    clock_ms = np.maximum.accumulate(np.asarray(life.clock, np.int64)[:count])
+    at = 0
+    if life.is_stream_time:
+        clock_ms = np.maximum(clock_ms, life.newest_ms)
+        at = int(np.searchsorted(clock_ms, 0))
+    while at < count:
+        at = int(np.searchsorted(clock_ms, clock_ms[at] + life.commit_interval_ms, "right"))
+        found.append(at)
+    return np.array(found[:-1], np.int64)
 
 
 # ---- settings, checked

@@ -12,11 +12,11 @@ import pyarrow as pa
 from sessionkit.base.arrays import Longs, as_arrow, joined
 from sessionkit.base.durations import as_duration
 from sessionkit.deployed.changelog import Changelog
+from sessionkit.deployed.compiled.sent import LazyRows
 from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
 from sessionkit.deployed.independent_parts import Whole
 from sessionkit.deployed.processor_run import Deployed
-from sessionkit.deployed.sent_results import LazyRows
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.source import Source
@@ -105,6 +105,7 @@ def together(lives: Sequence[Run], restarts: Sequence[Restart]) -> Deployed:
         ),
         clock_ms=None,
         buffers=did[-1].buffers,
+        waiting=did[-1].waiting,
         committed_count=starts[-1],
         lives=tuple(lives),
         restarts=restarts,

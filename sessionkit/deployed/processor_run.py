@@ -44,6 +44,7 @@ from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 
 if TYPE_CHECKING:
+    from sessionkit.deployed.compiled.suppress import HeldBuffer
     from sessionkit.run import Run
 
 CACHES: Mapping[str, Callable[..., CachingSessionStore | CachingWindowStore]] = {
@@ -81,7 +82,8 @@ class Deployed:
     refused: tuple[int, ...]  # the row of each result that was forwarded, but that the store did not keep
     looks: Sequence[Look]  # each look for final results
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
-    buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
+    buffers: Sequence[TimeOrderedBuffer[Forwarded] | HeldBuffer] = ()  # of suppress, one a partition; none without it
+    waiting: Sequence[Forwarded] = ()  # what they hold back at the end
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
     lives: Sequence[Run] = ()  # a run from each start of the task to its end
@@ -208,8 +210,7 @@ class _ProcessorRun:
         return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: self.clock_ms[-1])
 
     def _now_ms(self) -> int:
-        clock = self.how.clock
-        if clock is None:
+        if (clock := self.how.clock) is None:
             return 0
         return clock() if callable(clock) else clock[self._at]
 
@@ -227,7 +228,7 @@ class _ProcessorRun:
         if self._results is None:
             self.forwarded.append(result)
         else:
-            self.forwarded += self._results.put(result, self._at)
+            self.forwarded += self._results.put(result)
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         batch, values = self.batch, _values(self.aggregations, self.batch)
@@ -255,12 +256,14 @@ class _ProcessorRun:
 
     def processed(self, outcome: Outcome) -> Processed:
         """The outcome of the run with what the deployment did, and the store."""
+        buffers = () if self._results is None else tuple(self._results.buffers)
         deployed = Deployed(
             forwarded=self.forwarded,
             refused=tuple(self.refused),
             looks=self.looks,
             clock_ms=None if self.how.clock is None or self.how.is_stream_time else self.clock_ms,
-            buffers=() if self._results is None else tuple(self._results.buffers),
+            buffers=buffers,
+            waiting=[result for buffer in buffers for result in buffer.held()],
             committed_count=self.committed_count,
             buffers_left=self._buffers_left,
         )
@@ -386,8 +389,7 @@ def _loaded(
 
 
 def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:
-    folds, several = {}, len(run.aggregations) > 1
-    kept = (recorder.last, recorder.after, loaded)
+    folds, several, kept = {}, len(run.aggregations) > 1, (recorder.last, recorder.after, loaded)
     for name, aggregation in run.aggregations.items():
         kind = None
         if aggregation.parts:

@@ -30,7 +30,7 @@ class SuppressedResults:
         waits_ms = settings.waits_ms(windows)
         self.buffers = list(held) or [TimeOrderedBuffer[Forwarded](settings, waits_ms) for _ in batch.partitions]
 
-    def put(self, new: Forwarded, at: int) -> list[Forwarded]:
+    def put(self, new: Forwarded) -> list[Forwarded]:
         """Takes a result in; gives those that go out with it, as sent by its record. BufferFull without room."""
         result = new.result
         is_silent = result.what == "tombstone" or self._is_null(result.aggregate)
@@ -41,7 +41,7 @@ class SuppressedResults:
         try:
             out = list(buffer.put(raw, entry, end_ms=result.window_end_ms, timestamp_ms=result.timestamp_ms))
         except Full as full:
-            number, offset = int(self._batch.partitions[new.partition]), int(self._batch.offset[at])
+            number, offset = int(self._batch.partitions[new.partition]), int(self._batch.offset[new.at])
             raise buffer_full(self._settings, number, offset, full.records, full.size) from None
         return [self._sent(each, new) for each in out]
 
@@ -51,7 +51,9 @@ class SuppressedResults:
 
     def _sent(self, held: Forwarded, by: Forwarded) -> Forwarded:
         what = "final" if self._settings.is_final else held.result.what
-        return held._replace(at=by.at, flushed=by.flushed, result=held.result._replace(what=what, old=None))
+        return held._replace(
+            at=by.at, flushed=by.flushed, result=held.result._replace(what=what, old=None, replaced=None)
+        )
 
     def _is_null(self, aggregate: Any) -> bool:
         if len(self._aggregations) == 1 or aggregate is None:

@@ -14,8 +14,8 @@ from sessionkit.base.decisions import AHEAD, MERGED, NULL_VALUE, REASONS, REPLAY
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
+from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.recorder import Forwarded
-from sessionkit.deployed.sent_results import SentResults
 from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from sessionkit.base.result_columns import last_shown_ms
-from sessionkit.deployed import compiled_run
+from sessionkit.deployed.compiled import run as compiled_run
 from sessionkit.records.times import typical_time
 from tests.conformance.cases import AGGREGATIONS, BUILT_INS, lives_of, per_record, plan_of, run_case, unsupported
 from tests.differential.compare import Difference, first_difference

@@ -112,6 +112,11 @@ class NamedCache:
             if self._by_place[at].stored is None:
                 self._forget(at)
 
+    def are_written(self, newest_ms: int) -> None:
+        """The store has all entries already; this is the largest time by which one was ever put."""
+        self._dirty.clear()
+        self.newest_ms = newest_ms
+
     def between(
         self, low: bytes | None, high: bytes | None, *, key: bytes | None = None, backward: bool = False
     ) -> Iterator[Entry]:

@@ -103,8 +103,25 @@ class CachingStore(Generic[CS]):
         self.store, self.refused_count = store, 0
         self._on_flush = on_flush
         self._budget = Budget(most_bytes)
-        self._caches: dict[int, NamedCache] = {}
+        self._named: dict[int, NamedCache] = {}
+        self._waiting: Callable[[], None] | None = None
         self._interval_ms = store.segment_interval_ms
+
+    @property
+    def _caches(self) -> dict[int, NamedCache]:
+        """The cache of each partition."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting()
+        return self._named
+
+    def take_over(self, most_held: int, entries: Callable[[], None]) -> None:
+        """Stands for a cache that held so many bytes at most; `entries` puts in what it holds, once that is needed."""
+        self._budget.most_held, self._waiting = most_held, entries
+
+    def are_written(self, partition: int, newest_ms: int) -> None:
+        """The store has all entries of a partition, the newest of which ever put had this time."""
+        self._cache(partition).are_written(newest_ms)
 
     def flush(self) -> None:
         """Writes what the store has not seen yet and forwards it: what a commit does."""

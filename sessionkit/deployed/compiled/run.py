@@ -19,11 +19,13 @@ from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.deployed.compiled_life import SessionLife, WindowLife
-from sessionkit.deployed.deployment import Commits, Life
-from sessionkit.deployed.kernel_stores import columns_of, is_known, observed_ms, take_over
+from sessionkit.deployed.compiled.cache import CachedLife, knows_cache
+from sessionkit.deployed.compiled.life import SessionLife, WindowLife
+from sessionkit.deployed.compiled.sent import SentResults
+from sessionkit.deployed.compiled.stores import columns_of, is_known, observed_ms, take_over
+from sessionkit.deployed.compiled.suppress import HeldResults, knows_suppression
+from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import Deployed, Processed
-from sessionkit.deployed.sent_results import SentResults
 from sessionkit.engine.kernel_run import Start, by_key_and_time, run_from, stream_times_of
 from sessionkit.engine.memory import check_windows
 from sessionkit.engine.outcome import codes_of, newest_times, without_replayed
@@ -49,13 +51,12 @@ def runs_compiled(
     suppression: Suppression | None,
 ) -> bool:
     """Whether the kernels know all rules of this life; else the processor plays it."""
-    has_cache = how.caching is not False and (how.emit == "on_window_update" or windows.caches_on_close)
     loops = [part.loop for aggregation in aggregations.values() for part in aggregation.parts]
     return (
         type(windows) in LIVES
         and how.kafka
-        and not has_cache
-        and suppression is None
+        and (not _has_cache(windows, how) or knows_cache(windows, how))
+        and (suppression is None or knows_suppression(suppression, how))
         and not callable(how.clock)
         and all(aggregation.parts for aggregation in aggregations.values())
         and all(LOOPS[loop].knows_every_step for loop in loops)
@@ -67,6 +68,10 @@ def runs_compiled(
     )
 
 
+def _has_cache(windows: WindowKind, how: Life) -> bool:
+    return how.caching is not False and (how.emit == "on_window_update" or windows.caches_on_close)
+
+
 def run_compiled(
     windows: WindowKind,
     aggregations: Mapping[str, Aggregation],
@@ -74,6 +79,7 @@ def run_compiled(
     store: Any,
     how: Life,
     bound: Mapping[str, Any] | None = None,
+    suppression: Suppression | None = None,
 ) -> Processed:
     """One life over the batch, by the kernels, and its commit to the store."""
     if len(batch):
@@ -89,11 +95,15 @@ def run_compiled(
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
     options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
     outcome = run_from(start, windows, aggregations, batch, how.retention_ms, **options)
-    life = LIVES[type(windows)](windows, outcome, store, how, before, observed, expiry)
+    kind = CachedLife if _has_cache(windows, how) else LIVES[type(windows)]
+    life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
+    forwarded = SentResults(outcome, life.sent, flushed=kind is CachedLife)
+    if suppression is not None:
+        forwarded = HeldResults(suppression, windows, aggregations, forwarded)
     held = life.held()
     with store.all_or_nothing():
         for p, time_ms in zip(numbers, life.observed_ms.tolist(), strict=True):
@@ -102,13 +112,15 @@ def run_compiled(
             store.bind(bound)
         store.commit_snapshots(outcome.snapshots, frozenset(aggregations))
     deployed = Deployed(
-        forwarded=SentResults(outcome, life.sent),
+        forwarded=forwarded,
         refused=life.refused,
         looks=life.looks,
         clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
+        buffers=forwarded.buffers if isinstance(forwarded, HeldResults) else (),
+        waiting=forwarded.waiting if isinstance(forwarded, HeldResults) else (),
         committed_count=committed_count,
     )
-    return Processed(outcome, deployed, store)
+    return Processed(outcome, deployed, life.in_front_of(store))
 
 
 def _start(
@@ -146,8 +158,4 @@ def _committed_count(how: Life, count: int) -> int:
     """How many of the records the last commit covers: all, unless the task is killed."""
     if how.restart != "killed":
         return count
-    commits, clock, committed = Commits(how), how.clock, 0
-    for i in range(count):
-        if commits.is_due(i, 0 if clock is None else clock[i]):  # type: ignore[index]  # it is no function
-            committed = i + 1
-    return committed
+    return int(commit_rows(how, count).max(initial=-1)) + 1

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
+from sessionkit.deployed.compiled.sent import LazyRows
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.forgetting import ForgettingStore
 from sessionkit.deployed.processor_run import Look
-from sessionkit.deployed.sent_results import LazyRows
 from sessionkit.engine.commit import columns_at
 from sessionkit.engine.outcome import Outcome, position_after, snapshots_after
 from sessionkit.stores.contract import Snapshot, StoredColumns
@@ -31,6 +32,7 @@ class CompiledLife:
     def __init__(
         self,
         windows: WindowKind,
+        aggregations: Mapping[str, Aggregation],
         outcome: Outcome,
         store: Any,
         how: Life,
@@ -38,7 +40,8 @@ class CompiledLife:
         observed_before_ms: Longs,
         expiry: Expiry | None,
     ) -> None:
-        self._windows, self._outcome, self._how, self._before = windows, outcome, how, before
+        self._windows, self._aggregations, self._outcome = windows, aggregations, outcome
+        self._how, self._before = how, before
         self._observed_before_ms, self._expiry = observed_before_ms, expiry
         is_on_disk = isinstance(store, ForgettingStore)
         self._segments = store.segments if is_on_disk else None
@@ -140,6 +143,10 @@ class CompiledLife:
 
         return LazyRows(lambda: len(looks.at), rows)
 
+    def in_front_of(self, store: Any) -> Any:
+        """The store as queries see it."""
+        return store
+
     def sent(self) -> Sent:
         """All results that went downstream."""
         if self._how.emit == "on_window_update":
@@ -240,7 +247,9 @@ class SessionLife(CompiledLife):
 class WindowLife(CompiledLife):
     """Of tumbling and hopping windows, which a store keeps by their starts; a new one has all that are open."""
 
-    refused = ()
+    @property
+    def refused(self) -> tuple[int, ...]:
+        return ()
 
     @property
     def observed_ms(self) -> Longs:

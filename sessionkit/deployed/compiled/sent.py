@@ -1,0 +1,97 @@
+"""What a compiled run did, as the sequences that `Deployed` has; their rows are made when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+
+from sessionkit.base.arrays import Codes, Longs
+from sessionkit.deployed.recorder import Forwarded, Result
+from sessionkit.engine.outcome import Outcome
+from sessionkit.trace.sent import BEGINS, NO_VALUE, WHATS, Sent
+from sessionkit.trace.window_trace import WindowTrace
+
+T = TypeVar("T")
+
+
+class LazyRows(Sequence[T], Generic[T]):
+    """So many rows, all made at the first time that one is asked for."""
+
+    def __init__(self, count: Callable[[], int], make: Callable[[], Sequence[T]]) -> None:
+        self._count, self._make = count, make
+
+    @cached_property
+    def _rows(self) -> Sequence[T]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return self._count()
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[T]: ...
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows[at]
+
+
+class SentResults(LazyRows[Forwarded]):
+    """The results of a compiled run: columns, and rows like those that a processor forwards."""
+
+    def __init__(self, outcome: Outcome, make: Callable[[], Sent], *, flushed: bool = False) -> None:
+        self.outcome, self.flushed, self._make_sent = outcome, flushed, make
+
+    @cached_property
+    def sent(self) -> Sent:
+        """The results as columns."""
+        return self._make_sent()
+
+    def __len__(self) -> int:
+        return len(self.sent.at)
+
+    @cached_property
+    def _rows(self) -> Sequence[Forwarded]:
+        return rows_of(self.outcome, self.sent, flushed=self.flushed)
+
+
+def rows_of(outcome: Outcome, sent: Sent, *, flushed: bool) -> list[Forwarded]:
+    """Results as rows like those that a processor forwards."""
+    codes = outcome.window_columns
+    keys, partitions = outcome.keys.to_pylist(), codes.partition[sent.window].tolist()
+    columns = (sent.what, sent.start_ms, sent.end_ms, sent.timestamp_ms, sent.at, codes.key[sent.window])
+    replaced = (sent.old(), sent.window) if sent.replaced is None else sent.replaced()
+    asked = (sent.step, sent.window), (sent.old(), sent.window), replaced
+    values = (aggregates_at(outcome, np.asarray(steps), window) for steps, window in asked)
+    rows = zip(*(column.tolist() for column in columns), partitions, *values, strict=True)
+    return [
+        Forwarded(at, partition, keys[key], Result(WHATS[what], start, end, value, time, old, before), flushed)
+        for what, start, end, time, at, key, partition, value, old, before in rows
+    ]
+
+
+def aggregates_at(outcome: Outcome, steps: Longs, window: Codes) -> list[Any]:
+    """The aggregate of its window after each step, as functions would have made it."""
+    windows, trace = window.tolist(), outcome.kept_trace
+    asked = ("running_touches", trace.touches) if isinstance(trace, WindowTrace) else _of_sessions(trace)
+    named = []
+    for fold in outcome.folds.values():
+        after, loaded = fold.running_aggregates(*asked)  # type: ignore[union-attr]  # they are compiled
+        others = {BEGINS: fold.begun, NO_VALUE: None}  # type: ignore[union-attr]
+        own = zip(steps.tolist(), windows, strict=True)
+        named.append(
+            [
+                after[s] if s >= 0 else others[s] if s in others else loaded[w] if w < len(loaded) else None
+                for s, w in own
+            ]
+        )
+    if len(named) == 1:
+        return named[0]
+    together = zip(*named, strict=True)
+    return [None if all(v is None for v in each) else dict(zip(outcome.folds, each, strict=True)) for each in together]
+
+
+def _of_sessions(trace: Any) -> tuple[Any, ...]:
+    return "running", trace.window, trace.merges
