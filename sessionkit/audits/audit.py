@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 
-from sessionkit.audits.noticing import cache_in_effect, is_shadowed, notice_ours, waiting_at_end
+from sessionkit.audits.noticing import cache_in_effect, depends_on_retention, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
@@ -35,6 +35,7 @@ from sessionkit.audits.verdicts import (
 from sessionkit.audits.words import AuditInWords, Told
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import as_duration
 from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
@@ -281,8 +282,8 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
     how, smallest_ms, results = settings.deployment, settings.default_retention_ms, plan.suppress(None)
-    is_restarted = len(settings.starts) > 1
-    caching = cache_in_effect(results, batch, settings) if settings.is_cached else how.caching
+    is_restarted, depends = len(settings.starts) > 1, depends_on_retention(plan, settings)
+    caching = cache_in_effect(results, batch, settings) if settings.is_cached and depends else how.caching
     shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
     waits = how._emit_interval_ms > 0 and plan._strategy == "on_window_close"
     # what lies in the buffer of suppress goes out with the results of other windows
@@ -292,8 +293,11 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        store = forgetting_store(plan._complete_windows, plan._strategy, retention_ms, part_of=part_of, **rules)
-        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
+        store: Any = None  # Kafka's, which notices nothing
+        if depends:
+            store = forgetting_store(plan._complete_windows, plan._strategy, retention_ms, part_of=part_of, **rules)
+        kept = None if depends else as_duration(retention_ms)
+        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=kept), store)
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         assert run.deployed is not None, "it was deployed"
@@ -302,21 +306,28 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
             waiting = frozenset(places_in(run.suppress_buffer()._columns))
         else:
             waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset()
-        played: Any = getattr(at_end, "store", at_end)  # behind its cache
-        played.notices = False  # later reads only look
-        if played.finds_closed:
-            notice_ours(results, batch, max(retention_ms, smallest_ms + 1), part_of, played.noticed)
+        noticed = _noticed(results, batch, max(retention_ms, smallest_ms + 1), part_of, at_end) if depends else {}
         return Audit(
             settings=dataclasses.replace(settings, retention_ms=retention_ms),
             expected=expected,
             run=run,
             _replay=with_retention,
-            _noticed=played.noticed,
+            _noticed=noticed,
             _part_of=part_of,
             _waiting=waiting,
         )
 
     return with_retention
+
+
+def _noticed(plan: Plan, batch: RecordBatch, retention_ms: int, part_of: Parts, at_end: Any) -> dict[Hashable, Noticed]:
+    """What the store of a run noticed, and what our own rules would; from now on reads only look."""
+    played = getattr(at_end, "store", at_end)  # behind its cache
+    played.notices = False
+    if played.finds_closed:
+        notice_ours(plan, batch, retention_ms, part_of, played.noticed)
+    found: dict[Hashable, Noticed] = played.noticed
+    return found
 
 
 def _with_room(plan: Plan) -> Plan:
