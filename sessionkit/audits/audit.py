@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.audits.noticing import cache_in_effect, depends_on_retention, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Path, Replayed, Safe, safe_retentions
@@ -19,20 +20,20 @@ from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
     CAME,
+    COMES_LATE,
     LOST,
     ONLY_IN_KAFKA,
     OTHER_VALUE,
     VERDICTS,
-    Sent,
+    Compared,
     WindowId,
-    ids_of,
-    in_order,
-    places_in,
-    result_columns,
-    results_of,
+    Windows,
     verdict_on,
+    windows_in,
+    windows_of,
 )
 from sessionkit.audits.words import AuditInWords, Told
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import as_duration
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
     from sessionkit.spark.views.summaries import SparkAudit
 
 
+AGAIN, WAITING = range(2)  # the windows that are looked for among those that are compared
+
+
 @answers_calls("audit")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit(AuditInWords, Pictured, Generic[Frame]):
@@ -86,18 +90,19 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     _replay: Callable[[int], Audit[Frame]]  # the same deployment with another retention
     _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
     _part_of: Parts
-    _waiting: frozenset[WindowId]  # in the store or in the buffer of suppress, from which nothing takes them any more
+    _waiting: Windows  # in the store or in the buffer of suppress, from which nothing takes them any more
 
     # ---- its findings
 
     @cached_property
     def _told(self) -> Told:
-        found = Counter(self._verdicts.values())
+        found = Counter(self._verdicts.tolist())
+        compared = self._compared
         counts = {
-            "expected": len(self._expected_results),
-            "sent": sum(sent.times for sent in self._kafka_results.values()),
+            "expected": int(compared.expected.is_there.sum()),
+            "sent": int(compared.sent.times.sum()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
-            "waiting": sum(self._verdicts.get(id) == LOST for id in self._waiting),
+            "waiting": int((compared.among(WAITING) & (self._verdicts == LOST)).sum()),
             "lost_in_larger": len(holders := self._holders),
             "larger": len(set(holders)),
             "dropped_records": sum(self.run.metrics()[name] for name in ("records-dropped", "dropped-expired")),
@@ -110,12 +115,11 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     def table(self) -> Frame:
         """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
-        return self._frame(list(self._verdicts))
+        return self._frame(np.arange(len(self._verdicts)))
 
     def differences(self) -> Frame:
         """The rows of `table()` that are not as they should be."""
-        wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
-        return self._frame(wrong)
+        return self._frame(np.flatnonzero(self._verdicts != AS_IT_SHOULD))
 
     @cached_property
     def _safe(self) -> Safe:
@@ -126,9 +130,9 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     @cached_property
     def _replayed(self) -> Replayed:
         """The observations that the results depended on, and the parts of the records of which some are wrong."""
-        found = (id for id, verdict in self._verdicts.items() if verdict not in CAME)
-        wrong = (id for id in found if self._verdicts[id] != LOST or id not in self._waiting)
-        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in wrong)
+        wrong = ~np.isin(self._verdicts, CAME) & ~((self._verdicts == LOST) & self._compared.among(WAITING))
+        ids = self._compared.windows.take(np.flatnonzero(wrong)).ids()
+        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in ids)
         return Replayed(self._noticed, tuple(dict.fromkeys(parts)))
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
@@ -157,11 +161,12 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """The results over time: those that came as they should, and those that did not."""
         from sessionkit.audits.figure import audit_figure
 
-        ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
         title, _, found = self.words()[0].partition(": ")
         rest = [found[:1].upper() + found[1:], *self.words()[1:2]]  # why it is so is a text to read
-        verdicts = list(self._verdicts.values())
-        return audit_figure(title, rest, ends_ms, verdicts, VERDICTS, timezone=self.expected.timezone, theme=theme)
+        ends_ms = self._compared.windows.end_ms
+        return audit_figure(
+            title, rest, ends_ms, self._verdicts.tolist(), VERDICTS, timezone=self.expected.timezone, theme=theme
+        )
 
     # ---- how it is found
 
@@ -171,45 +176,47 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         return () if self.run.deployed is None else self.run.deployed.lives
 
     @cached_property
-    def _expected_results(self) -> dict[WindowId, Sent]:
-        return results_of(self.expected)
+    def _compared(self) -> Compared:
+        return Compared((self.expected,), self._lives, self._sent_again, self._waiting)
 
     @cached_property
-    def _kafka_results(self) -> dict[WindowId, Sent]:
-        return results_of(*self._lives)
+    def _verdicts(self) -> npt.NDArray[np.object_]:
+        """How each window that is compared came out."""
+        compared = self._compared
+        expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
+        out = np.where(kafka.offset > expected.offset, COMES_LATE, AS_IT_SHOULD).astype(object)
+        rows = np.flatnonzero(~compared.are_same | again | (kafka.times != 1))
+        sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
+        out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
+        # of a window whose value waits in the buffer of suppress, an older value may have been sent before
+        out[(out == OTHER_VALUE) & compared.among(WAITING)] = LOST
+        return out
 
-    @cached_property
-    def _verdicts(self) -> dict[WindowId, str]:
-        with without_collections():
-            expected, kafka, again = self._expected_results, self._kafka_results, self._sent_again
-            ids = in_order({*expected, *kafka})
-            found = {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
-            # of a window whose value waits in the buffer of suppress, an older value may have been sent before
-            return found | {id: LOST for id in self._waiting if found.get(id) == OTHER_VALUE}
-
-    @cached_property
-    def _sent_again(self) -> set[WindowId]:
+    @property
+    def _sent_again(self) -> Windows:
         """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
         trace = self.expected.trace
         if not isinstance(trace, SessionTrace) or self.expected.plan._strategy == "on_window_update":
-            return set()
-        return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
+            none = np.empty(0, np.int64)
+            return windows_of(self.expected, none.astype(np.int32), none, none)
+        return windows_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
-    def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
-        names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
-        return result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
+    def _columns(self, rows: Longs) -> dict[str, Any]:
+        return self._compared.columns(rows, ("verdict", self._verdicts[rows].tolist()), "kafka")
 
-    def _frame(self, ids: list[WindowId]) -> Frame:
-        return tables.frame_of(self._columns(ids), self.expected._outcome.batch)
+    def _frame(self, rows: Longs) -> Frame:
+        return tables.frame_of(self._columns(rows), self.expected._outcome.batch)
 
     @property
     def _holders(self) -> list[WindowId]:
         """For each lost result that is part of a larger session: that session, which Kafka sent instead."""
         larger: dict[tuple[int, Any], list[WindowId]] = {}
-        for id in in_order(id for id, verdict in self._verdicts.items() if verdict == ONLY_IN_KAFKA):
+        is_lost = (self._verdicts == LOST) & ~self._compared.among(WAITING)
+        only, gone = (np.flatnonzero(each) for each in (self._verdicts == ONLY_IN_KAFKA, is_lost))
+        for id in self._compared.windows.take(only).ids():
             larger.setdefault((id.partition, id.key), []).append(id)
         holders = []
-        for lost in (id for id, verdict in self._verdicts.items() if verdict == LOST and id not in self._waiting):
+        for lost in self._compared.windows.take(gone).ids():
             of_key = larger.get((lost.partition, lost.key), [])
             place = bisect_left(of_key, lost.end_ms, key=lambda id: id.end_ms)
             holders += [id for id in of_key[place : place + 1] if id.start_ms <= lost.start_ms]
@@ -217,9 +224,14 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     @cached_property
     def _held_final_count(self) -> int:
-        windows, count = self.expected.plan._complete_windows, 0
+        windows, count, done = self.expected.plan._complete_windows, 0, self.run.deployed
+        seen_ms = None if done is None else done.seen_ms
         for partition, snapshot in self.expected._outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
+            if seen_ms is not None:
+                ends_ms = seen_ms[partition] if windows.holds == "sessions" else windows.ends_ms(seen_ms[partition])
+                count += int((ends_ms - (0 if windows.inclusive_end else 1) < close_ms).sum())
+                continue
             with without_collections():
                 last_ms = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]
             count += sum(ms < close_ms for ms in last_ms)
@@ -303,9 +315,9 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
         assert run.deployed is not None, "it was deployed"
         at_end = store_at_end(run)
         if plan._suppression is not None:
-            waiting = frozenset(places_in(run.suppress_buffer()._columns))
+            waiting = windows_in(run.suppress_buffer()._columns)
         else:
-            waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset()
+            waiting = waiting_at_end(expected, run.deployed, at_end, waits=waits)
         noticed = _noticed(results, batch, max(retention_ms, smallest_ms + 1), part_of, at_end) if depends else {}
         return Audit(
             settings=dataclasses.replace(settings, retention_ms=retention_ms),

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import WindowId, ids_of
+from sessionkit.audits.verdicts import WindowId, Windows, windows_of
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
@@ -58,18 +58,19 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     return caching is True and not (is_sliding and deletes)
 
 
-def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[WindowId]:
+def waiting_at_end(expected: Run, done: Deployed, store: Store, *, waits: bool) -> Windows:
     """Final results that are still in Kafka's store as no look for them came before the records ended.
 
-    Whether it has them depends on the retention, which it notices as of any other look.
+    Whether it has them depends on the retention, which it notices as of any other look. None where looks never wait.
     """
     windows, trace = expected.plan._complete_windows, expected.trace
     last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
-    for look in done.looks:
+    for look in done.looks if waits else ():
         last[look.partition] = look.at
     closes = trace.closes
-    rows = closes.at > last[trace.batch.partition[closes.at]]
-    ids = ids_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+    rows = np.flatnonzero(waits & (closes.at > last[trace.batch.partition[closes.at]]))
+    there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+    ids = there.ids()
     read, bound = READ_FINALS[windows.holds]
     found = set()
     for partition in sorted({id.partition for id in ids}):
@@ -77,7 +78,7 @@ def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[Win
         for each in getattr(store, read)(min(times), max(times), partition=partition):
             end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
             found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
-    return frozenset(ids & found)
+    return there.take(np.flatnonzero([id in found for id in ids]))
 
 
 def notice_ours(

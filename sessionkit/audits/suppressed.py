@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
 
-from sessionkit.audits.verdicts import Sent, WindowId, in_order, places_in, result_columns, results_of
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.audits.verdicts import Compared, windows_in
 from sessionkit.audits.words import LETS_GO
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.records.frames import Frame
@@ -46,21 +49,21 @@ class SuppressAudit(Generic[Frame]):
 
     def counts(self) -> dict[str, int]:
         """Number of windows by what they came to."""
-        found = Counter(self._reasons.values())
+        found = Counter(self._reasons.tolist())
         return {reason: found[reason] for reason in (SAME, *REASONS)}
 
     @property
     def is_clean(self) -> bool:
         """True if each result comes once, with the same value."""
-        return all(reason == SAME for reason in self._reasons.values())
+        return bool((self._reasons == SAME).all())
 
     def table(self) -> Frame:
         """One row a window: bounds, reason, how often suppress sent it, its value on close and by suppress."""
-        return self._frame(list(self._reasons))
+        return self._frame(np.arange(len(self._reasons)))
 
     def differences(self) -> Frame:
         """The rows of `table()` that differ."""
-        return self._frame([id for id, reason in self._reasons.items() if reason != SAME])
+        return self._frame(np.flatnonzero(self._reasons != SAME))
 
     def words(self) -> list[str]:
         """The findings as sentences."""
@@ -86,27 +89,16 @@ class SuppressAudit(Generic[Frame]):
     # ---- how it is found
 
     @cached_property
-    def _closed(self) -> Mapping[WindowId, Sent]:
-        return results_of(self._finals)
+    def _compared(self) -> Compared:
+        return Compared((self._finals,), (self._run,), windows_in(self._finals._table))
 
     @cached_property
-    def _sent(self) -> Mapping[WindowId, Sent]:
-        return results_of(self._run)
+    def _reasons(self) -> npt.NDArray[np.object_]:
+        closed, sent, is_standing = self._compared.expected, self._compared.sent, self._compared.among(0)
+        is_same = np.where(sent.times > 1, TWICE, SAME)
+        is_sent = np.where(closed.is_there, is_same, np.where(is_standing, EARLY, OUTGROWN))
+        return np.where(sent.is_there, is_sent, NULL).astype(object)
 
-    @cached_property
-    def _reasons(self) -> dict[WindowId, str]:
-        standing = {*places_in(self._finals._table)}  # the windows that are there at the end
-        return {id: self._reason(id, standing) for id in in_order({*self._closed, *self._sent})}
-
-    def _reason(self, id: WindowId, standing: set[WindowId]) -> str:
-        closed, sent = self._closed.get(id), self._sent.get(id)
-        if sent is None:
-            return NULL
-        if closed is None:
-            return EARLY if id in standing else OUTGROWN
-        return TWICE if sent.times > 1 else SAME
-
-    def _frame(self, ids: list[WindowId]) -> Frame:
-        names, reasons = list(self._finals._outcome.folds), ("reason", self._reasons)
-        columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
+    def _frame(self, rows: Longs) -> Frame:
+        columns = self._compared.columns(rows, ("reason", self._reasons[rows].tolist()), "suppress")
         return tables.frame_of(columns, self._finals._outcome.batch)

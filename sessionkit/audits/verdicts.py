@@ -1,15 +1,18 @@
-"""What a run sent downstream, window by window, and how one run's results compare with another's."""
+"""What runs sent downstream, window by window, and how the results of two sides compare."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Longs
+from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
 from sessionkit.run import Run
+from sessionkit.suppression.stage import numbered
 from sessionkit.views.comparison.comparison import are_equal
 
 VERDICTS = ("as it should be", "lost", "sent twice", "other value", "only in Kafka", "late")
@@ -34,68 +37,172 @@ class Sent(NamedTuple):
     offset: int
 
 
-def ids_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> set[WindowId]:
+class Windows(NamedTuple):
+    """Windows as columns, a row each."""
+
+    partition: Longs
+    key: pa.Array
+    start_ms: Longs
+    end_ms: Longs
+
+    def take(self, rows: Longs) -> Windows:
+        """Those at `rows`."""
+        numbers = (column[rows] for column in (self.partition, self.start_ms, self.end_ms))
+        partition, start_ms, end_ms = numbers
+        return Windows(partition, self.key.take(arrow_array(rows)), start_ms, end_ms)
+
+    def ids(self) -> list[WindowId]:
+        """The windows one by one."""
+        columns = (self.partition.tolist(), self.key.to_pylist(), self.start_ms.tolist(), self.end_ms.tolist())
+        return [WindowId(*place) for place in zip(*columns, strict=True)]
+
+    def order(self) -> Longs:
+        """The rows by partition, end, start and key, of which the text counts."""
+        keys = self.key.dictionary_encode()
+        texts = [str(key) for key in keys.dictionary.to_pylist()]
+        rank = np.empty(len(texts), np.int64)
+        rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        return np.lexsort((rank[keys.indices.to_numpy()], self.start_ms, self.end_ms, self.partition))
+
+
+def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
-    partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
-    places = zip(partition.tolist(), key.to_pylist(), start_ms.tolist(), end_ms.tolist(), strict=True)
-    return {WindowId(*place) for place in places}
+    partition = trace.batch.partitions[columns.partition[row]].astype(np.int64)
+    return Windows(partition, trace.keys.take(arrow_array(columns.key[row])), start_ms, end_ms)
 
 
-def in_order(ids: Iterable[WindowId]) -> list[WindowId]:
-    """The windows by partition, end, start and key."""
-    return sorted(ids, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
-
-
-def places_in(columns: Mapping[str, Any]) -> list[WindowId]:
+def windows_in(columns: Mapping[str, Any]) -> Windows:
     """The window of each row of a changelog, or of a table."""
-    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
-    return [WindowId(*place) for place in zip(*lists, strict=True)]
+    names = ("partition", "window_start_ms", "window_end_ms")
+    partition, start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in names)
+    key = columns["key"]
+    key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
+    return Windows(partition, key.dictionary_decode() if pa.types.is_dictionary(key.type) else key, start_ms, end_ms)
 
 
-def results_of(*runs: Run) -> dict[WindowId, Sent]:
-    """What runs sent one after the other, by window: the final results, or what the updates and tombstones come to."""
-    results: dict[WindowId, Sent] = {}
-    for run in runs:
-        columns = run._changelog
-        whats, offsets = python_list(columns["what"]), python_list(columns["offset"])
-        values = zip(*(python_list(columns[name]) for name in run._outcome.folds), strict=True)
-        for id, what, offset, value in zip(places_in(columns), whats, offsets, values, strict=True):
-            if what == "tombstone":
-                results.pop(id, None)
-            else:
-                before = results.get(id)
-                count = before.times + 1 if before is not None and what == "final" else 1
-                results[id] = Sent(count, tuple(value), offset)
-    return results
+class Results(NamedTuple):
+    """What one side sent for each window of a comparison."""
+
+    is_there: Flags
+    times: Longs
+    offset: Longs
+    values: Mapping[str, Column]  # null where nothing is there
+
+    def sent(self, rows: Longs) -> list[Sent | None]:
+        """What it sent for these windows, one by one."""
+        values = zip(*(python_list(column) for column in taken(self.values, rows).values()), strict=True)
+        told = zip(*(column[rows].tolist() for column in (self.is_there, self.times, self.offset)), values, strict=True)
+        return [Sent(times, value, offset) if is_there else None for is_there, times, offset, value in told]
 
 
-def result_columns(
-    ids: list[WindowId],
-    names: Sequence[str],
-    word: tuple[str, Mapping[WindowId, str]],
-    expected: Mapping[WindowId, Sent],
-    sent: Mapping[WindowId, Sent],
-    prefix: str,
-) -> dict[str, Any]:
-    """A row a window: its bounds, a word on it, how often it was sent, and each result as expected and as sent.
+class Compared:
+    """The windows of which one of two sides sent results, a row each, in order.
 
-    `word` is the name of its column and the word on each window; `prefix` stands before the names of results sent.
+    A side is what runs sent one after the other: final results, or what the updates and tombstones come to. `others`
+    are windows that are looked for among them.
     """
-    nothing = (None,) * len(names)
-    wanted, came = ([each.get(id) for id in ids] for each in (expected, sent))
-    columns: dict[str, Any] = {
-        "key": [id.key for id in ids],
-        "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
-        "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
-        word[0]: [word[1][id] for id in ids],
-        "sent_count": np.array([0 if each is None else each.times for each in came], np.int64),
-        "partition": np.array([id.partition for id in ids], np.int64),
-    }
-    for place, name in enumerate(names):
-        columns[name] = [(nothing if each is None else each.value)[place] for each in wanted]
-        columns[f"{prefix}_{name}"] = [(nothing if each is None else each.value)[place] for each in came]
-    return columns
+
+    def __init__(self, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> None:
+        sides = [joined(*(run._changelog for run in runs)) for runs in (expected, sent)]
+        places = [*map(windows_in, sides), *others]
+        every = Windows(*(_end_to_end(columns) for columns in zip(*places, strict=True)))
+        key = every.key.dictionary_encode().indices.to_numpy()
+        number, some = numbered(every.partition, key, every.start_ms, every.end_ms)
+        codes = np.split(number, np.cumsum([len(each.start_ms) for each in places])[:-1])
+        last = [_last_results(side, code, len(some)) for side, code in zip(sides, codes, strict=False)]
+        found = np.flatnonzero((last[0] >= 0) | (last[1] >= 0))
+        found = found[every.take(some[found]).order()]
+        self.windows = every.take(some[found])
+        names = list(expected[0]._outcome.folds)
+        self.expected, self.sent = (
+            _results(side, code, rows[found], found, names)
+            for side, code, rows in zip(sides, codes, last, strict=False)
+        )
+        place = np.full(len(some), -1)
+        place[found] = np.arange(len(found))
+        self.others = [rows[rows >= 0] for rows in (place[code] for code in codes[2:])]
+
+    @cached_property
+    def are_same(self) -> Flags:
+        """True where the values of both sides are plainly the same."""
+        columns = zip(self.expected.values.values(), self.sent.values.values(), strict=True)
+        same: Flags = np.logical_and.reduce([_are_same(*pair) for pair in columns])
+        return same & self.expected.is_there & self.sent.is_there
+
+    def among(self, other: int) -> Flags:
+        """True for each window that is one of these others."""
+        out = np.zeros(len(self.windows.start_ms), np.bool_)
+        out[self.others[other]] = True
+        return out
+
+    def columns(self, rows: Longs, word: tuple[str, Sequence[str]], prefix: str) -> dict[str, Any]:
+        """A row a window: its bounds, a word on it, how often it was sent, and each result as expected and as sent.
+
+        `word` is the name of its column and the word on each of `rows`; `prefix` stands before the results sent.
+        """
+        windows, sent = self.windows.take(rows), self.sent
+        columns: dict[str, Any] = {
+            "key": windows.key.to_pylist(),
+            "window_start_ms": windows.start_ms,
+            "window_end_ms": windows.end_ms,
+            word[0]: list(word[1]),
+            "sent_count": np.where(sent.is_there, sent.times, 0)[rows],
+            "partition": windows.partition,
+        }
+        wanted, came = taken(self.expected.values, rows), taken(sent.values, rows)
+        for name in wanted:
+            columns[name], columns[f"{prefix}_{name}"] = python_list(wanted[name]), python_list(came[name])
+        return columns
+
+
+def _end_to_end(columns: Sequence[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    tables = [pa.table({"": column}) for column in columns]  # of keys whose texts may have long offsets
+    return pa.concat_tables(tables, promote_options="permissive")[""].combine_chunks()
+
+
+def _last_results(columns: Mapping[str, Column], code: Longs, size: int) -> Longs:
+    """The row of the last result of each window, -1 where there is none, or it was withdrawn."""
+    last = np.full(size, -1)
+    last[code] = np.arange(len(code))
+    withdrawn = np.flatnonzero(np.asarray(pc.equal(columns["what"], "tombstone")))
+    last[np.isin(last, withdrawn)] = -1
+    return last
+
+
+def _results(columns: Mapping[str, Column], code: Longs, last: Longs, found: Longs, names: Sequence[str]) -> Results:
+    """What a side sent for the windows `found`, whose last results are at these rows."""
+    is_there = last >= 0
+    rows = np.maximum(last, 0)
+    times = np.where(is_there, 1, 0)
+    if len(code):
+        is_final = np.asarray(pc.equal(columns["what"], "final"))[rows]
+        times = np.where(is_there & is_final, np.bincount(code, minlength=int(found.max(initial=-1)) + 1)[found], times)
+    offset = np.full(len(last), -1)
+    offset[is_there] = np.asarray(columns["offset"])[last[is_there]]
+    return Results(is_there, times, offset, {name: _picked(columns[name], last, ~is_there) for name in names})
+
+
+def _picked(column: Column, rows: Longs, missing: Flags) -> Column:
+    if not isinstance(column, np.ndarray):
+        return column.take(arrow_array(np.where(missing, 0, rows), missing))
+    if column.dtype != object:
+        return _picked(arrow_array(column), rows, missing)
+    picked = np.full(len(rows), None, object)
+    picked[~missing] = column[rows[~missing]]
+    return picked
+
+
+def _are_same(one: Column, other: Column) -> Flags:
+    """True where two values are plainly the same: of columns of numbers, texts and times."""
+    if isinstance(one, np.ndarray) or one.type != other.type or pa.types.is_nested(one.type):
+        return np.zeros(len(one), np.bool_)
+    same = np.asarray(pc.fill_null(pc.equal(one, other), False)) | (is_null(one) & is_null(other))
+    if pa.types.is_floating(one.type):
+        same |= np.asarray(pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+    return same
 
 
 def python_list(column: Any) -> list[Any]:

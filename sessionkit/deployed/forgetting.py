@@ -349,14 +349,15 @@ class ForgettingWindows(ForgettingStore, WindowCalls):
     def _find_all(
         self, time_from_ms: Any, time_to_ms: Any, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """Windows of all keys that start between the two times, both included, by start and key bytes."""
+        """Windows of all keys that start between the two times, both included, in the order of Kafka's store."""
         assert not backward, "no run goes backward through all windows"
         if self._is_shadowed:
             return iter(())
         state = self._partitions[partition]
         first, last = (time_from_ms, -1), (time_to_ms, LAST_MS)
         rows = ((place, state.by_time[place]) for place in state.by_time.irange(first, last))
-        return iter([row.stored for place, row in rows if self._is_read(state, row, place[0])])
+        found = [(place, row.stored) for place, row in rows if self._is_read(state, row, place[0])]
+        return iter([stored for _, stored in sorted(found, key=lambda each: self._order(*each[0]))])
 
     def fetch_step_by_step(
         self, key: Any, _key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool

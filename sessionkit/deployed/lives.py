@@ -106,6 +106,7 @@ def together(lives: Sequence[Run], restarts: Sequence[Restart]) -> Deployed:
         clock_ms=None,
         buffers=did[-1].buffers,
         waiting=did[-1].waiting,
+        seen_ms=did[-1].seen_ms,
         committed_count=starts[-1],
         lives=tuple(lives),
         restarts=restarts,

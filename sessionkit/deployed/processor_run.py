@@ -84,6 +84,7 @@ class Deployed:
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
     buffers: Sequence[TimeOrderedBuffer[Forwarded] | HeldBuffer] = ()  # of suppress, one a partition; none without it
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
+    seen_ms: Mapping[int, Longs] | None = None  # starts of windows, or ends of sessions, seen at the end; if told
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
     lives: Sequence[Run] = ()  # a run from each start of the task to its end
@@ -225,10 +226,7 @@ class _ProcessorRun:
 
     def _forward(self, result: Forwarded) -> None:
         """Sends a result downstream, or to the buffer of suppress, and then what that lets go."""
-        if self._results is None:
-            self.forwarded.append(result)
-        else:
-            self.forwarded += self._results.put(result)
+        self.forwarded += [result] if self._results is None else self._results.put(result)
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         batch, values = self.batch, _values(self.aggregations, self.batch)

@@ -271,7 +271,7 @@ class _Rows:
         start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
         keys = columns["key"].dictionary_encode()
         code = keys.indices.to_numpy()
-        self.key, some = _numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
+        self.key, some = numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
         self.held = np.full(len(some), NOT_HELD)
         self.first_held, self.key_place = np.zeros((2, len(some)), np.int64)
         self.rank = ranks_of_windows(keys.dictionary, code[some], start_ms[some], end_ms[some], holds)
@@ -293,7 +293,7 @@ def can_be_null(aggregations: Mapping[str, Aggregation]) -> bool:
     return all(not each.parts or each.initializer() is None for each in aggregations.values())
 
 
-def _numbered(*columns: Longs) -> tuple[Longs, Longs]:
+def numbered(*columns: Longs) -> tuple[Longs, Longs]:
     """(the number of each row's values, a row for each number)."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:

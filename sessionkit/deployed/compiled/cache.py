@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.arrays import Flags, Longs, Rows
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
@@ -223,6 +223,10 @@ class CachedLife(WindowLife):
 
     def _old(self) -> Longs:
         return self._stands[1]
+
+    @property
+    def _seen_rows(self) -> Rows:
+        return np.union1d(super()._seen_rows, np.flatnonzero(self._cache.held >= 0))
 
     def in_front_of(self, store: Any) -> CachingWindowStore:
         """The cache as it is at the end; its entries are made when somebody asks for them."""

@@ -163,6 +163,29 @@ class CompiledLife:
         """Offset of the record that closed each window in an earlier life; -1: it is open, or was met since."""
         return self._outcome.window_columns.closed_before
 
+    def seen_ms(self, rest: Mapping[int, StoredColumns]) -> dict[int, Longs]:
+        """The times by which each partition keeps the windows that reads see; `rest` are those that it did not meet."""
+        rows, found = self._seen_rows, {}
+        for code, (number, others) in enumerate(rest.items()):
+            others_ms = others.time_ms[others.time_ms >= self._seen_from_ms[code]]
+            mine = rows[self._outcome.window_columns.partition[rows] == code]
+            found[number] = np.append(others_ms, self._times_ms[mine])
+        return found
+
+    @property
+    def _times_ms(self) -> Longs:
+        columns = self._outcome.window_columns
+        return columns.end_ms if self._windows.holds == "sessions" else columns.start_ms
+
+    @property
+    def _seen_from_ms(self) -> Longs:
+        return self.observed_ms - self._how.retention_ms + 1 - self._boundary_ms
+
+    @property
+    def _seen_rows(self) -> Rows:
+        rows = self.held_rows
+        return rows[self._times_ms[rows] >= self._seen_from_ms[self._outcome.window_columns.partition[rows]]]
+
     def held(self) -> StoredColumns:
         """What the store holds at the end."""
         rows = self.held_rows

@@ -116,6 +116,7 @@ def run_compiled(
         refused=life.refused,
         looks=life.looks,
         clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
+        seen_ms=life.seen_ms(rest),
         buffers=forwarded.buffers if isinstance(forwarded, HeldResults) else (),
         waiting=forwarded.waiting if isinstance(forwarded, HeldResults) else (),
         committed_count=committed_count,

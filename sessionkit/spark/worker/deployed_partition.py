@@ -62,7 +62,7 @@ def audit_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.Recor
     for number, tables in partitions(job, batches):
         found = audited(plan, how, pa.concat_tables(tables))
         if job.view == "windows":
-            rows = fit(found._columns(list(found._verdicts)), job.schema)
+            rows = fit(found._columns(np.arange(len(found._verdicts))), job.schema)
         else:
             row = found._told if job.view == "told" else found._safe
             rows = pa.Table.from_pylist([{"partition": number, **row._asdict()}], job.schema)

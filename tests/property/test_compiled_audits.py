@@ -1,0 +1,75 @@
+"""An audit that kernels play, as no retention can change it, is the one that notices what its results depend on."""
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.audits import audit as auditing
+from sessionkit.deployed.compiled import run as compiled_run
+from tests.interpreted import fewer
+from tests.kinds import group_in_ms
+
+SEEDS = fewer(120)
+
+
+def drawn(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
+    """A plan over tumbling or hopping windows, records of which some come late, and a deployment of it."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 150))
+    times = np.maximum(np.arange(size) * int(rng.choice([1, 40, 9_000])) - rng.integers(0, 90_000, size), 0)
+    table = pa.table(
+        {"key": rng.choice(["a", "b", "é"], size).tolist(), "time": times, "value": rng.integers(0, 9, size),
+         "partition": rng.integers(0, 2, size)},
+    )  # fmt: skip
+    advance = int(rng.choice([10_000, 30_000]))
+    windows = sk.TimeWindows(
+        size_ms=advance * int(rng.integers(1, 4)), advance_ms=advance, grace_ms=int(rng.choice([0, 500, 60_000]))
+    )
+    grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
+    plan = grouped.aggregate(n=sk.count(), total=sk.sum("value")) if rng.random() < 0.5 else grouped.count()
+    if rng.random() < 0.6:
+        most = None if rng.random() < 0.7 else int(rng.integers(1, 40))
+        plan = plan.suppress("until_window_closes") if most is None else plan.suppress(
+            "until_time_limit", "20s", max_records=most
+        )  # fmt: skip
+    how = sk.Deployment(
+        store=rng.choice(["memory", "rocksdb"]),
+        caching=[False, True, "0B", "300B", "1KB", "10MB"][rng.integers(6)],
+        commit_interval=rng.choice(["1s", "30s", "10m"]),
+        retention=None
+        if rng.random() < 0.5
+        else sk_duration(windows.retention_ms(None) + int(rng.integers(0, 90_000))),
+    )
+    return plan, table, how
+
+
+def sk_duration(ms: int) -> Any:
+    return np.timedelta64(ms, "ms")
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, max(1, SEEDS // 4)))
+def test_both_say_the_same(first: int) -> None:
+    compiled = 0
+    for seed in range(first, min(SEEDS, first + max(1, SEEDS // 4))):
+        plan, table, how = drawn(seed)
+        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+            one = sk.audit(plan, table, how)
+        compiled += calls.call_count
+        with patch.object(auditing, "depends_on_retention", lambda *_: True):
+            other = sk.audit(plan, table, how)
+            assert one.counts() == other.counts(), seed
+            assert one.table().equals(other.table()), seed
+            assert one.words()[0] == other.words()[0], seed
+            known = other.safe_retentions_ms
+        found = one.safe_retentions_ms
+        for low, high in known:  # what was noticed can only be too careful
+            assert any(a <= low and (b is None or (high is not None and high <= b)) for a, b in found), (
+                seed,
+                known,
+                found,
+            )
+    assert compiled > 0
