@@ -128,7 +128,7 @@ class WrittenTrace(Generic[Frame]):
         What `plan.write(data, dropped=…)` writes has a row for each window that a record missed.
 
         Args:
-            reason: only those that were dropped for it, such as "late" or "null_key".
+            reason: only those that were dropped for it, such as "late" (also for one of their windows) or "null_key".
             keys, most: as in `records`.
         Raises:
             UnknownRecord: a key is of another type than those that there are.
@@ -139,11 +139,10 @@ class WrittenTrace(Generic[Frame]):
         """
         if reason is not None:
             one_of("reason", reason, (*REASONS.values(),))
-        either: list[list[_Condition]] = [[("reason", "==", reason)]]
-        if reason is None:
-            partly = {"missed_count"} & {*self._schema.names}
-            either = [[("decision", "==", "dropped")], *([(name, ">", 0)] for name in partly)]
-        return to_frame(self._found(keys, either, most), self._frame)
+        of_windows = "missed_count" in self._schema.names and reason in (None, REASONS[LATE])
+        partly: list[list[_Condition]] = [[("missed_count", ">", 0)]] if of_windows else []
+        first = ("decision", "==", "dropped") if reason is None else ("reason", "==", reason)
+        return to_frame(self._found(keys, [[first], *partly], most), self._frame)
 
     @called_as("trace.losses(10)")
     def losses(self, most: int | None = None) -> Frame:

@@ -102,6 +102,8 @@ def test_the_answers_are_those_of_a_run_in_memory(kind: str, key: str, tmp_path:
     assert trace.dropped().equals(lost) and len(lost) > 20
     assert trace.dropped(some[0]).equals(lost.filter(pc.field("key") == some[0]))
     assert trace.dropped(reason="null_key").equals(run.trace.where(reason="null_key"))
+    late = want.filter(pa.array(run.trace.late_for_some))
+    assert trace.dropped(reason="late").equals(late) and len(late) > 5
     assert in_order(trace.losses()) == in_order(tables.losses(run.trace))  # as run.losses() shows them
     assert trace.losses(2).equals(trace.losses().slice(0, 2))
     assert sum(trace.losses()["late"].to_pylist()) == int((run.trace.late_for_some & (run.trace.batch.key >= 0)).sum())
