@@ -39,6 +39,7 @@ from .spark.checkpoint import read_state as read_state
 from .spark.kafka import from_kafka as from_kafka, to_kafka as to_kafka
 from .steps.written import Written as Written
 from .stores import open_store as open_store
+from .trace.written_trace import open_trace as open_trace
 from .views.drawing.palettes import options as options
 from .widgets import browse as browse, play as play, tune as tune, watch as watch
 from .windows.calendar import CalendarWindows as CalendarWindows

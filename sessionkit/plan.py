@@ -253,7 +253,7 @@ class Plan:
                 last.
             changelog: `run.changelog()`.
             dropped: `run.dropped(missing_grace=False)`.
-            records: `run.trace.records()`.
+            records: `run.trace.records()`; `trace` of the result, or `sk.open_trace`, reads what is asked for of it.
             store: keeps the state for the next run; committed once, after the folders are in their places. Its windows
                 that no record could meet or close are not in the table.
             overwrite: replaces a folder that holds what `write` wrote and nothing else.

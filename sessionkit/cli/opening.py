@@ -47,6 +47,20 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     return Opened(table, plan, [*read.remarks, *remarks])
 
 
+def open_to_pick(reading: Reading) -> Opened:
+    """The plan over files of Parquet whose rows would not fit into memory, by their columns alone."""
+    import pyarrow as pa
+
+    from sessionkit.records.files.pieces import file_pieces
+
+    head = file_pieces(reading.file, None, reading.keys, timezone=reading.timezone, **reading.text).head
+    schema = head.table.schema
+    kind = schema.field(reading.timestamp).type if reading.timestamp in schema.names else pa.null()
+    moment = {reading.timestamp: 0} if pa.types.is_timestamp(kind) else {}  # which tells whether times have a zone
+    plan, remarks = _grouped(reading, pa.Table.from_pylist([moment], schema))
+    return Opened(head.table, plan, [*head.remarks, *remarks])
+
+
 def is_read_by_spark(reading: Reading) -> bool:
     """True for a Parquet file that says where each record stands: Spark reads it by itself."""
     from sessionkit.records.files.tables import parquet_schema

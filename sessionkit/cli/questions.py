@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import open_file, with_windows
+from sessionkit.cli.opening import open_file, open_to_pick, with_windows
 from sessionkit.cli.saying import say, steps, with_options
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, TooLarge, problem
 
 if TYPE_CHECKING:
     from sessionkit.audits.audit import Audit
@@ -52,21 +52,34 @@ def explain(
         got = f"--offset {offset}, --window-key {window_key}, --window-start {window_start}"
         want = "--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window"
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
-    opened = open_file(reading)
-    plan, remarks = with_windows(opened, windows)
-    run = plan.count().run(opened.table)
-    say(*opened.remarks, *remarks, *map(with_options, run._late_remarks))
+    try:
+        opened = open_file(reading)
+        plan, remarks = with_windows(opened, windows)
+        run = plan.count().run(opened.table)
+        remarks += run._late_remarks
+    except TooLarge:
+        if windows.grace is None or reading.sort:  # which take all records
+            raise
+        from sessionkit.steps.chosen import key_at
+
+        opened = open_to_pick(reading)
+        plan, remarks = with_windows(opened, windows)
+        records = plan.count()._reading(reading.file, plan.source)
+        kind = records.none.keys.type
+        key = _typed(str(window_key), kind) if offset is None else key_at(records, offset, partition)
+        run = plan.count().run(reading.file, keys=[key])
+    say(*opened.remarks, *remarks)
     if offset is not None:
         found = run.explain(offset=offset, partition=partition)
     else:
-        found = run.explain(key=_typed(str(window_key), run), window_start=window_start, partition=partition)
+        key = _typed(str(window_key), run.trace.keys.type)
+        found = run.explain(key=key, window_start=window_start, partition=partition)
     print(with_options(str(found)))
 
 
-def _typed(key: str, run: Any) -> str | int | bytes:
+def _typed(key: str, kind: Any) -> str | int | bytes:
     import pyarrow as pa
 
-    kind = run.trace.keys.type
     if pa.types.is_integer(kind) and key.lstrip("-").isdecimal():
         return int(key)
     return key.encode() if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else key

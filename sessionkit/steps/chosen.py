@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sessionkit.base.progress import progress
 from sessionkit.engine.chosen_keys import PartitionsSoFar, picked_records
+from sessionkit.errors import UnknownRecord, problem
 from sessionkit.records.batch import RecordBatch, batch_of
 from sessionkit.records.files.found import find
 from sessionkit.records.frames import FrameKind
@@ -32,6 +33,19 @@ def may_be_picked(source: Source, data: Any) -> bool:
 def is_long(reading: Reading) -> bool:
     """Whether there are more records than one step has."""
     return (reading.pieces.rows or 0) > STEP_RECORDS
+
+
+def key_at(reading: Reading, offset: int, partition: int | None) -> Any:
+    """The key of the record that stands there, looked for a step at a time; `UnknownRecord` if there is none."""
+    is_told, before = partition is not None or reading.source.partition is None, 0
+    for _, batch in read_ahead(reading.batches(0, STEP_RECORDS)) if is_told else ():
+        own = np.flatnonzero(batch.partitions[batch.partition] == (partition or 0))
+        found = batch.key[own[batch.offset[own] + before == offset]]
+        if len(found) and found[0] >= 0:
+            return batch.keys[int(found[0])].as_py()
+        before += len(own) if batch.given_offset is None else 0
+    got, want = f"offset {offset}, partition {partition}", "another offset, and its partition where there are several"
+    raise UnknownRecord(problem("there is no record with a key at this place", got, want))
 
 
 def picked(reading: Reading, keys: list[Any], frame: FrameKind | None, most: int = STEP_RECORDS) -> RecordBatch:

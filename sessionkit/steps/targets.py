@@ -81,7 +81,9 @@ class Place:
         with self.results.writing(self.path):
             if self._writer is None:
                 path = self.aside / f"part-{len(self.files):05d}.parquet"
-                self._writer = pq.ParquetWriter(path, self.schema, compression="zstd", **_encodings(self.schema))
+                how = _encodings(self.schema)
+                # checksums: a flipped bit would be read as other numbers
+                self._writer = pq.ParquetWriter(path, self.schema, compression="zstd", write_page_checksum=True, **how)
             table = pa.concat_tables(self._waiting) if self._waiting else self.schema.empty_table()
             self._rows += len(table)
             self._waiting = []

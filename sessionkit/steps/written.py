@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import InvalidArgument, problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sessionkit.trace.written_trace import WrittenTrace
 
 
 @answers_calls("written")
@@ -30,6 +37,24 @@ class Written:
     record_count: int
     dropped_count: int  # records that are in no window
     _remarks: Sequence[str] = ()
+
+    @property
+    def trace(self) -> WrittenTrace[pd.DataFrame]:
+        """Every decision, read from the folder of `records=` as it is asked for, as `sk.open_trace` gives it.
+
+        Raises:
+            InvalidArgument: `records=` was not given, or its folder is no longer there.
+            InvalidData, MissingColumn, UnsupportedData: its files are not as they were written.
+        Example:
+            >>> plan.write(monday, records="records").trace.records("bob")["decision"].tolist()
+            ['opened']
+        """
+        from sessionkit.trace.written_trace import open_trace
+
+        if "records" not in self.folders:
+            got, want = ", ".join(f"{name}=" for name in self.folders), 'plan.write(data, records="records")'
+            raise InvalidArgument(problem("no decisions were written", f"folders of {got}", want))
+        return open_trace(self.folders["records"])
 
     def remarks(self) -> list[str]:
         """What is to be known of how the records were read, and why many came too late, where a cause is found."""

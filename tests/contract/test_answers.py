@@ -82,8 +82,13 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "to_ksql": plan.to_ksql, "to_flink_sql": plan.to_flink_sql, "to_spark": plan.to_spark,
         "shown": lambda: (repr(plan), str(plan)),
         "write": lambda: plan.write(table, table=folder / "table", dropped=folder / "dropped"),
+        "write of its decisions": lambda: asked_of(plan.write(table, records=folder / "decisions").trace),
         "write of its changelog": lambda: plan.write(table, changelog=folder / "changelog", records=folder / "records"),
     }  # fmt: skip
+
+
+def asked_of(trace: Any) -> Any:
+    return trace.losses(1), trace.dropped(most=9), trace
 
 
 def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:

@@ -16,6 +16,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.views.summaries import SparkAudit
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from sessionkit.trace.written_trace import WrittenTrace
 from sessionkit.views.comparison.comparison import Comparison
 from sessionkit.views.drawing.palettes import Options
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
@@ -47,6 +48,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (Emissions, "emissions"),
         (Latency, "latency"), (OpenWindows, "open_windows"), (DropCalendar, "drops"), (Clock, "clock"),
         (PartitionTimes, "times"), (Comparison, "comparison"), (sk.Written, "written"),
+        (sk.open_trace, ""), (WrittenTrace, "trace"),
     ],
     "Deployments and audits": [
         (sk.Deployment, "deployment"),

@@ -4,8 +4,12 @@ import re
 
 import pytest
 
+import sessionkit as sk
 from sessionkit.base.guesses import known
 from sessionkit.errors import NotBuilt
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.trace.written_trace import WrittenTrace
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -51,7 +55,9 @@ def test_each_no_has_the_reason_that_the_run_gives() -> None:
 
 def test_a_reason_is_of_a_view_that_another_kind_of_run_has() -> None:
     lacks = known()["lacks"]
-    assert [*lacks] == [kind.__name__ for kind in KINDS.values()]
+    assert [*lacks] == [*(kind.__name__ for kind in KINDS.values()), "WrittenTrace"]
+    of_written = {name for names in lacks["WrittenTrace"] for name in names.split()}
+    assert of_written <= {*dir(sk.Run), *dir(SessionTrace), *dir(WindowTrace)} - {*dir(WrittenTrace)}
     every = set().union(*map(offered, KINDS.values()))
     for kind in KINDS.values():
         missing = every - offered(kind) - {"table"}

@@ -29,6 +29,7 @@ def of_polars(clicks: pl.DataFrame, lazy: pl.LazyFrame) -> None:
     assert_type(sk.audit(plan, clicks).table(), pl.DataFrame)
     assert_type(sk.sweep(plan, lazy, grace=["1h"]).table(), pl.DataFrame)
     assert_type(sk.sessionize(lazy, by="user", at="at", gap="30m"), pl.DataFrame)
+    assert_type(sk.open_trace("records", frame="polars").dropped(reason="late"), pl.DataFrame)
     plan.run(clicks).table().fliter()  # type: ignore
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.cli.commands import main
+from sessionkit.errors import TooLarge
 from tests.deployments import audit_deployed
 from tests.unit.cli.clicks import COLUMNS, Capture, printed, refused, write_clicks
 
@@ -47,6 +48,80 @@ def test_explain_takes_one_thing(tmp_path: Path, capsys: Capture, options: list[
     said = refused(capsys, "explain", write_clicks(tmp_path), *COLUMNS, *GAP, *options)
     assert said.startswith("explain takes a record or a window")
     assert said.endswith("--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window")
+
+
+# ---- explain, where a file does not fit into memory
+
+
+def too_large(contents: Any, columns: Any) -> None:
+    """In the place of what looks at the memory that is free: files on the disk are too large, parts of them are not."""
+    if isinstance(contents[0].open(), str):
+        raise TooLarge("the memory would not be enough")
+
+
+def explained(capsys: Capture, *arguments: object) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(["explain", *map(str, arguments)]) == 0
+    shown = capsys.readouterr()
+    return shown.out, shown.err
+
+
+WINDOWS_OF = {
+    "sessions": ["--gap", "30s", "--grace", "40s"], "hopping": ["--size", "60s", "--advance", "20s", "--grace", "9s"],
+    "sliding": ["--time-difference", "20s", "--grace", "5s"],
+    "days": ["--calendar", "day", "--timezone", "Europe/Berlin", "--grace", "1s"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("windows", WINDOWS_OF)
+@pytest.mark.parametrize("key", ["user", "number", "user,number"])
+@pytest.mark.parametrize("has_places", [False, True])
+def test_records_of_files_that_do_not_fit_are_picked_and_explained_in_the_same_words(
+    windows: str, key: str, has_places: bool, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, folder = np.random.default_rng(3), tmp_path / "clicks"
+    at = np.cumsum(rng.integers(0, 8_000, 600)) - rng.integers(0, 30_000, 600) * (rng.random(600) < 0.1)
+    numbers = rng.integers(0, 2, 600) if has_places else np.zeros(600, np.int64)
+    frame = pd.DataFrame({"user": rng.choice(["ada", "bob", "eve"], 600), "number": rng.integers(7, 9, 600)})
+    frame["at"] = pd.Timestamp("2024-07-01 01:00") + pd.to_timedelta(at, unit="ms")
+    if has_places:
+        frame["partition"] = numbers
+        frame["offset"] = pd.Series(numbers).groupby(numbers).cumcount() * 2
+    folder.mkdir()
+    for part in range(3):
+        frame[part * 200 : part * 200 + 200].to_parquet(folder / f"{part}.parquet", row_group_size=90)
+    start = ["--by", key, "--at", "at", *WINDOWS_OF[windows]]
+    which = [["--offset", offset, "--partition", number] for offset in (0, 130, 298) for number in {0, int(has_places)}]
+    if windows == "days":
+        first = {"user": "ada", "number": 7, "user,number": "ada@7"}[key]
+        which.append(["--window-key", first, "--window-start", "2024-07-01", "--partition", 0])
+    want = [explained(capsys, folder, *start, *each) for each in which]
+    monkeypatch.setattr("sessionkit.records.files.tables._check_fits", too_large)
+    monkeypatch.setattr("sessionkit.steps.chosen.STEP_RECORDS", 70)
+    got = [explained(capsys, folder, *start, *each) for each in which]
+    assert [out for out, _ in got] == [out for out, _ in want]
+    assert all(set(err.splitlines()) <= set(more.splitlines()) for (_, err), (_, more) in zip(got, want, strict=True))
+    assert all("have no zone and are read as UTC" in err for _, err in got) is (windows != "days")
+
+
+def test_what_takes_all_records_or_names_none_of_a_file_that_does_not_fit_is_refused(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "clicks.parquet"
+    table = {"user": ["ada", None, "ada", "bob"], "at": [0, 1, 2, 3], "partition": [0, 0, 1, 1], "offset": [0, 1, 0, 1]}
+    pd.DataFrame(table).to_parquet(file)
+    monkeypatch.setattr("sessionkit.records.files.tables._check_fits", too_large)
+    monkeypatch.setattr("sessionkit.steps.chosen.STEP_RECORDS", 2)
+    asked = [file, *COLUMNS, "--unit", "ms", "--gap", "1s"]
+    assert refused(capsys, "explain", *asked, "--offset", 0).startswith("the memory would not be enough")
+    asked += ["--grace", "1s"]
+    assert refused(capsys, "explain", *asked, "--offset", 0, "--sort").startswith("the memory would not be enough")
+    for place in (["--offset", 0], ["--offset", 9, "--partition", 0], ["--offset", 1, "--partition", 0]):
+        said = refused(capsys, "explain", *asked, *place)
+        assert said.startswith(f"there is no record with a key at this place; got offset {place[1]}, partition")
+    assert "key bob" in printed(capsys, "explain", *asked, "--offset", 1, "--partition", 1)
+    said = refused(capsys, "explain", *asked, "--window-key", "zoe", "--window-start", "1970-01-01")
+    assert said.startswith("there is no record of this key; got 'zoe'")
 
 
 # ---- suggest
