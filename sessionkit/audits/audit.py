@@ -229,8 +229,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         for partition, snapshot in self.expected._outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
             if seen_ms is not None:
-                ends_ms = seen_ms[partition] if windows.holds == "sessions" else windows.ends_ms(seen_ms[partition])
-                count += int((ends_ms - (0 if windows.inclusive_end else 1) < close_ms).sum())
+                count += int((seen_ms[partition] < close_ms).sum())
                 continue
             with without_collections():
                 last_ms = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]

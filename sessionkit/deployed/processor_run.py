@@ -84,7 +84,7 @@ class Deployed:
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
     buffers: Sequence[TimeOrderedBuffer[Forwarded] | HeldBuffer] = ()  # of suppress, one a partition; none without it
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
-    seen_ms: Mapping[int, Longs] | None = None  # starts of windows, or ends of sessions, seen at the end; if told
+    seen_ms: Mapping[int, Longs] | None = None  # last instants of windows that reads see at the end; if told
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
     lives: Sequence[Run] = ()  # a run from each start of the task to its end

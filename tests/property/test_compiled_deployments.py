@@ -13,7 +13,6 @@ import sessionkit as sk
 from sessionkit.deployed.compiled import run as compiled_run
 from sessionkit.deployed.compiled.stores import observed_ms
 from sessionkit.deployed.recorder import Forwarded
-from sessionkit.stores.rows import time_of
 from sessionkit.trace.session_trace import SessionTrace
 from tests.deployments import processor_only
 from tests.interpreted import fewer
@@ -157,8 +156,10 @@ def same(plan: sk.Plan, stream: Stream, how: sk.Deployment, clock: list[int] | N
             assert facts[name] == expected[name], (seed, number, name)
     assert _states(run) == _states(reference), seed
     if run.deployed.seen_ms is not None:
+        windows = plan._complete_windows
         seen = {
-            p: sorted(map(time_of, reference._store.all(partition=p))) for p in run._outcome.batch.partitions.tolist()
+            p: sorted(map(windows.last_instant_ms, reference._store.all(partition=p)))
+            for p in run._outcome.batch.partitions.tolist()
         }
         assert {p: sorted(times_ms.tolist()) for p, times_ms in run.deployed.seen_ms.items()} == seen, seed
     return found

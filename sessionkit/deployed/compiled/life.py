@@ -164,18 +164,22 @@ class CompiledLife:
         return self._outcome.window_columns.closed_before
 
     def seen_ms(self, rest: Mapping[int, StoredColumns]) -> dict[int, Longs]:
-        """The times by which each partition keeps the windows that reads see; `rest` are those that it did not meet."""
+        """The last instants of the windows of each partition that reads see; `rest` are those that it did not meet."""
         rows, found = self._seen_rows, {}
         for code, (number, others) in enumerate(rest.items()):
             others_ms = others.time_ms[others.time_ms >= self._seen_from_ms[code]]
             mine = rows[self._outcome.window_columns.partition[rows] == code]
-            found[number] = np.append(others_ms, self._times_ms[mine])
+            found[number] = self._last_instants_ms(np.append(others_ms, self._times_ms[mine]))
         return found
 
     @property
+    @abstractmethod
     def _times_ms(self) -> Longs:
-        columns = self._outcome.window_columns
-        return columns.end_ms if self._windows.holds == "sessions" else columns.start_ms
+        """The time by which the store keeps each window."""
+
+    @abstractmethod
+    def _last_instants_ms(self, times_ms: Longs) -> Longs:
+        """The last instants of windows that are kept by these times."""
 
     @property
     def _seen_from_ms(self) -> Longs:
@@ -206,6 +210,13 @@ class SessionLife(CompiledLife):
     def observed_ms(self) -> Longs:
         assert self._expiry is not None
         return self._expiry.observed_ms
+
+    @property
+    def _times_ms(self) -> Longs:
+        return self._outcome.window_columns.end_ms
+
+    def _last_instants_ms(self, times_ms: Longs) -> Longs:
+        return times_ms
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         """The largest time that was put into the store of their partition, with each of these records."""
@@ -277,6 +288,13 @@ class WindowLife(CompiledLife):
     @property
     def observed_ms(self) -> Longs:
         return self._newest_start_ms(np.array([s.stream_time_ms for s in self._outcome.snapshots.values()], np.int64))
+
+    @property
+    def _times_ms(self) -> Longs:
+        return self._outcome.window_columns.start_ms
+
+    def _last_instants_ms(self, times_ms: Longs) -> Longs:
+        return self._windows.ends_ms(times_ms) - 1
 
     def _newest_start_ms(self, stream_time_ms: Longs) -> Longs:
         advance_ms = self._windows.advance_ms or 1
