@@ -35,3 +35,18 @@ def sliding(path: str, seconds: int) -> Job:
         return _aggregated(windows, "on_window_close").run(path, trace=False, frame="arrow").table()
 
     return call
+
+
+def deployed(path: str, *, is_audit: bool) -> Job:
+    """The final results of suppress by Kafka's defaults: RocksDB, a cache of 10 MB, a commit every 30 s."""
+
+    def call() -> Any:
+        import sessionkit as sk
+
+        grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
+        plan = grouped.windowed_by(sk.TimeWindows(size="10m", grace=GRACE)).count().suppress("until_window_closes")
+        if is_audit:
+            return len(sk.audit(plan, path).words())
+        return plan.run(path, deployment=sk.Deployment(), frame="arrow").changelog()
+
+    return call

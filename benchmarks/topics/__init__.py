@@ -13,6 +13,7 @@ def topics(records: int) -> tuple[Topic, ...]:
         starts.topic(records),
         windows.time_topic(records),
         windows.sliding_topic(records // 10),
+        windows.deployed_topic(records),
         sessions.doors_topic(records),
         sessions.rules_topic(records),
         sessions.values_topic(records),

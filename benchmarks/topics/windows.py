@@ -36,6 +36,19 @@ def time_topic(records: int) -> Topic:
     return Topic("windows", "Tumbling and hopping windows", words, tuple(cases))
 
 
+def deployed_topic(records: int) -> Topic:
+    def case(words: str, *, is_audit: bool) -> Case:
+        sides = (Side(OURS, "windows.deployed", {"is_audit": is_audit}, repeats=1),)
+        return Case(words, **of("zipf-text", records), sides=sides)
+
+    cases = (case("A run", is_audit=False), case("An audit, with the retentions that are safe", is_audit=True))
+    words = (
+        "Tumbling windows of 10 minutes, counted, with the final results of suppress, in a deployment with Kafka's "
+        "defaults: from a Parquet file to the changelog, or to the words of an audit."
+    )
+    return Topic("deployed", "Deployments of Kafka Streams", words, cases)
+
+
 def sliding_topic(records: int) -> Topic:
     def case(seconds: int) -> Case:
         sides = (
