@@ -141,8 +141,8 @@ class SparkRun(SparkReading):
     def by_key(self) -> SparkRun:
         """The run with the records of a partition distributed by key over several tasks; its results are the same.
 
-        It has spark.sql.shuffle.partitions tasks, which helps when Python functions aggregate and there are more cores
-        than partitions.
+        It helps when Python functions aggregate and there are more cores than partitions. A partition has up to two
+        tasks a core, of 100,000 records and more; where spark.sql.shuffle.partitions is set, it is the number of all.
 
         Raises:
             InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition; or it
