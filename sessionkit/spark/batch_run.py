@@ -143,7 +143,8 @@ class SparkRun(SparkReading):
         """The run with the records of a partition distributed by key over several tasks; its results are the same.
 
         It helps when Python functions aggregate and there are more cores than partitions. A partition has up to two
-        tasks a core, of 100,000 records and more; where spark.sql.shuffle.partitions is set, it is the number of all.
+        tasks a core, 32 at most, of 100,000 records and more; spark.sql.shuffle.partitions, if set, says how many it is
+        in all.
 
         Raises:
             InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition; or it

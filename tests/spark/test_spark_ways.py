@@ -166,8 +166,9 @@ def test_by_key_without_a_number_of_tasks(unset: SparkSession, monkeypatch: pyte
     [
         ("local[2]", 2, 1_250_000, 4),
         ("local[1]", 1, 99_999, 1),
+        ("local[*]", 64, 10**9, 32),
         ("yarn", 2, 10**9, 32),  # which may show more cores later
-        ("yarn", 1_000, 10**9, 64),
+        ("yarn", 1_000, 10**9, 32),
         ("yarn", 1_000, 500_000, 5),
         ("", 0, 10**9, 32),  # through Spark Connect
     ],

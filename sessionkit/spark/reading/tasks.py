@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_FILES = 10_000  # their ends are read by this process
 # By key: with more shares, dealing a partition out takes longer than what its tasks do; with fewer records in each, a
 # task starts longer than it works.
-MOST_SHARES, FEWEST_OF_A_SHARE = 64, 100_000
+MOST_SHARES, FEWEST_OF_A_SHARE = 32, 100_000
 _CATALYST, _SOURCES = "org.apache.spark.sql.catalyst.", "org.apache.spark.sql.execution.datasources."
 # Options that say which files are read, or nothing of their content.
 _OPTIONS = {"path", "paths", "basepath", "mergeschema", "pathglobfilter", "recursivefilelookup", "modifiedbefore"}
