@@ -47,6 +47,7 @@ from sessionkit.spark.views.summaries import (
 )
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.deployed_partition import KAFKA_METRICS, deployed_rows, run_deployed
+from sessionkit.spark.worker.sessions_of_rows import ids_of_merges
 from sessionkit.steps.job import Job, type_of
 from sessionkit.steps.summaries import KEYS, PARTITIONS, QUARTERS
 from sessionkit.views.assignment import assigned
@@ -141,8 +142,9 @@ class SparkRun(SparkReading):
     def by_key(self) -> SparkRun:
         """The run with the records of a partition distributed by key over several tasks; its results are the same.
 
-        It has spark.sql.shuffle.partitions tasks, which helps when Python functions aggregate and there are more cores
-        than partitions.
+        It helps when Python functions aggregate and there are more cores than partitions. A partition has up to two
+        tasks a core, 32 at most, of 100,000 records and more; spark.sql.shuffle.partitions, if set, says how many it is
+        in all.
 
         Raises:
             InvalidArgument: the plan has suppress, or a deployment: what they keep is of all keys of a partition; or it
@@ -429,14 +431,20 @@ class SparkRun(SparkReading):
         counts = (F.sum(name).alias(name) for name in ("records", "late", "merges", "worth", "windows"))
         return rows.groupBy("key").agg(*counts, F.min(F.struct("partition", "offset")).alias("first"))
 
-    def merges(self) -> DataFrame:
+    @called_as("run.merges()")
+    def merges(self, *, ids: Ids = "number") -> DataFrame:
         """Which records joined two sessions, as `Run.merges` has it, in order of partition and offset.
 
         Raises:
-            InvalidArgument: the windows of this run do not merge.
+            InvalidArgument: the windows of this run do not merge, or these are no ids.
         """
-        rows = self._summary("merges", self._empty.merges().schema)
-        return self._form.shown(self._by_partition(rows, "offset", "later_start_ms"), TIMES_OF_MERGES)
+        schema, source = self._empty.merges(ids=ids).schema, self.plan.source
+        rows = self._by_partition(self._summary("merges", self._empty.merges().schema), "offset", "later_start_ms")
+        if ids != "number":
+            types = arrow_schema(self._frame, self._columns)
+            form = source.result_form([types.field(name).type for name in source.keys], self.timezone)
+            rows = mapped(rows, partial(ids_of_merges, form, ids), schema)
+        return self._form.shown(rows, TIMES_OF_MERGES)
 
     @called_as("run.assign(df)")
     def assign(self, data: DataFrame | None = None, *, ids: Ids = "number") -> DataFrame:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,11 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SparkUnavailable, StoreCorrupted, problem, shorten
 from sessionkit.spark import functions as F
 from sessionkit.spark.environment.worker_python import settle_worker_python
+from sessionkit.spark.reading.tasks import mapped
 from sessionkit.spark.types import check_files, damage, damage_told, spark_schema
+from sessionkit.spark.worker.by_key import row_number_name
+from sessionkit.spark.worker.stream_partition import waiting
+from sessionkit.steps.job import Job
 from sessionkit.stores.contract import Snapshot, read_only_kind
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import DEFAULT_KIND, store_class
@@ -103,15 +109,15 @@ def check_chunks(checkpoint: str | os.PathLike[str], heads: Sequence[Any], found
             raise damage(text, os.fspath(checkpoint))
 
 
-def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
+def _heads(checkpoint: str | os.PathLike[str], batch: int | None, of: str = "") -> list[Any]:
     if (java := getattr(_session(), "_jvm", None)) is not None:
         check_files(os.fspath(checkpoint), java)
-    heads = _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*")
+    heads = _variable(_session(), checkpoint, f"{of}head", batch).selectExpr("key.slot", "value.*")
     return _collected(heads, checkpoint)
 
 
-def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
-    chunks = _variable(_session(), checkpoint, "chunks", batch)
+def _chunks(checkpoint: str | os.PathLike[str], batch: int | None, of: str = "") -> DataFrame:
+    chunks = _variable(_session(), checkpoint, f"{of}chunks", batch)
     return chunks.selectExpr("key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone")
 
 
@@ -151,6 +157,18 @@ def _collected(df: DataFrame, checkpoint: str | os.PathLike[str]) -> list[Any]:
         return df.collect()
     except Exception as error:
         raise damage_told(str(error), os.fspath(checkpoint)) or error from None
+
+
+def waiting_results(checkpoint: str, job: Job, batch: int) -> tuple[list[Any], DataFrame]:
+    """(how far the buffer of suppress of each partition came, what waits in them) after a micro-batch of a query."""
+    heads, chunks = _heads(checkpoint, batch, "buffer_"), _chunks(checkpoint, batch, "buffer_")
+    check_chunks(checkpoint, heads, _collected(chunks.select("slot", "number"), checkpoint))
+    parts = ("partition", "position", "stream_time_ms", "last_close_time_ms", "windows")
+    came = {head.slot: tuple(head[part] for part in parts) for head in heads}
+    number = row_number_name(job.schema)
+    job = dataclasses.replace(job, schema=job.schema.append(pa.field(number, pa.int64())))
+    logs = chunks.groupBy("slot").agg(F.collect_list(F.struct(*Chunk._fields)))
+    return heads, mapped(logs, partial(waiting, job, came), job.schema).orderBy("partition", number).drop(number)
 
 
 KEPT_WINDOWS = 400  # of the chosen keys, closed ones among them; the oldest go

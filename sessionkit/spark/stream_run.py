@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from sessionkit.spark.views.summaries import StreamSuppressBuffer
+
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # What a query keeps for a micro-batch is what changed in it, not a copy of all.
@@ -58,6 +60,7 @@ class StreamRun(SparkInput):
         >>> run.events(), run.changelog(), run.finals(), run.dropped(), run.timezone  # doctest: +SKIP
         >>> query = run.write(checkpoint="checkpoint", changelog="sessions")  # doctest: +SKIP
         >>> run.progress(), run.metrics(), run.kafka_metrics(), run.summary()  # doctest: +SKIP
+        >>> run.suppress_buffer()  # doctest: +SKIP
     """
 
     def events(self) -> DataFrame:
@@ -243,6 +246,22 @@ class StreamRun(SparkInput):
         """
         partitions = self.progress(query).partitions
         return kafka_metrics_of_counts({number: each.counts for number, each in partitions.items()}, level)
+
+    def suppress_buffer(self, query: StreamingQuery | None = None) -> StreamSuppressBuffer:
+        """What waits in the buffers of suppress after the last micro-batch, and the most that did: in the checkpoint.
+
+        Raises:
+            InvalidArgument: the plan has no suppress, or no query of this run was started by `write`.
+        """
+        from sessionkit.spark.views.summaries import StreamSuppressBuffer
+
+        if self.plan._suppression is None:
+            self._empty.suppress_buffer()  # which refuses it
+        progress = self.progress(query)
+        if progress.checkpoint is None:
+            want = 'a query that run.write(checkpoint="checkpoint", …) started'
+            raise InvalidArgument(problem("what waits is read from the checkpoint", f"query {progress.name}", want))
+        return StreamSuppressBuffer(self, progress.checkpoint, progress.batches[-1].number)
 
     # ---- to look at
 

@@ -45,6 +45,8 @@ def main(folder: Path) -> None:
     assert shown.columns == plan.run(table).table().column_names
     assert dict(shown.dtypes)["window_start"] == "timestamp"
     assert shown.count() == local.metrics()["windows"]
+    spark.conf.unset("spark.sql.shuffle.partitions")
+    assert plan.run(spark.read.parquet(str(folder / "in"))).by_key().table().count() == shown.count()
     assert prepare(spark, plan) >= 1
     print("and a batch")
     late = spark.read.parquet(str(folder / "late")).drop("batch")

@@ -92,6 +92,9 @@ def test_merges_and_the_sessions_of_rows(spark: SparkSession, partitions: int) -
     ordered = in_order(table, "partition", "offset")
     for ids in ("key", "hash"):
         assert_rows(run.assign(ids=ids), local.assign(ordered, ids=ids), "partition", "offset")
+        assert_rows(run.merges(ids=ids), local.merges(ids=ids))
+    with pytest.raises(InvalidArgument, match="uuid"):
+        run.merges(ids="uuid")  # type: ignore[arg-type]
     rows = in_order(run.assign().toArrow(), "partition", "offset")
     expected = local.assign(ordered)
     assert (

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import BufferFull, StoreMismatch
+from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, StoreMismatch
 from sessionkit.spark.types import readable_errors
 from sessionkit.spark.worker.shared_files import SharedFiles
 from tests.optional import SparkSession
@@ -94,3 +94,39 @@ def test_what_is_written_is_what_suppress_lets_through(spark: SparkSession, tmp_
     assert spark.read.parquet(str(tmp_path / "late")).count() == len(local.dropped())
     with collected(sk.to_kafka(run, partitions=3), tmp_path / "to kafka") as batches:
         assert sum(map(len, batches)) == len(local.changelog())
+
+
+@pytest.mark.parametrize(("kind", "buffer"), in_turn(WINDOWS, (0, 1, 2)))
+def test_what_waits(spark: SparkSession, tmp_path: Path, kind: str, buffer: int) -> None:
+    """After several micro-batches, and after another query that went on, from which only the state tells the most."""
+    table, plan = records(2).slice(0, 600), suppressed(kind, buffer)
+    folder = write_files(table.slice(0, 400), tmp_path / "in", [150])
+    for count in (400, 600):
+        run = plan.stream(read_stream(spark, folder))
+        query = run.write(checkpoint=tmp_path / "state", changelog=tmp_path / "out", available_now=True)
+        with readable_errors():
+            query.awaitTermination()
+        local = plan.run(table.slice(0, count)).suppress_buffer()
+        for found in (run.suppress_buffer(), run.suppress_buffer(query)):
+            assert found.table().toArrow().to_pylist() == local.table().to_pylist()
+            assert (found.most_records, repr(found)) == (local.most_records, repr(local))
+            if buffer == 2:
+                assert found.most_bytes == local.most_bytes > 0
+            else:
+                with pytest.raises(NotBuilt, match=r"only counts bytes that are limited; .*max_bytes=…"):
+                    _ = found.most_bytes
+        if count == 400:
+            assert len(local.table()) > 5
+            (write_files(table.slice(400), tmp_path / "rest", []) / "00000.parquet").rename(folder / "later.parquet")
+
+
+def test_what_waits_is_only_told_of_a_query_with_suppress_and_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    stream = read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", []))
+    with pytest.raises(InvalidArgument, match="this plan holds no results back"):
+        BASE.count().stream(stream).suppress_buffer()
+    run = BASE.count().suppress("until_window_closes").stream(stream)
+    with pytest.raises(InvalidArgument, match="no query of this run has reported progress yet"):
+        run.suppress_buffer()
+    run_through(run.events(), tmp_path / "of their own")
+    with pytest.raises(InvalidArgument, match=r"what waits is read from the checkpoint; got query .*run\.write"):
+        run.suppress_buffer()

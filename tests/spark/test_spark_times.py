@@ -222,3 +222,14 @@ def test_records_ahead_of_their_arrival_are_dropped_or_kept_on_spark_as_here(
         assert rows[0] == rows[1]
     with collected(plan.stream(read_stream(spark, files)).events(), tmp_path / "checkpoint") as batches:
         assert sum(reason == "ahead" for each in batches for reason in each["reason"].to_pylist()) == dropped
+
+
+def test_ids_of_merges_are_made_of_each_column_of_the_key(berlin: SparkSession) -> None:
+    table, plan = in_order(night(), "part", "place"), plan_for("session")
+    found, local = plan.run(berlin.createDataFrame(table)).merges(ids="key"), plan.run(table).merges(ids="key")
+    assert found.columns == local.column_names
+    names = ["earlier_id", "later_id", "session_id", "user", "key_status"]
+    assert [tuple(row) for row in found.select(*names).collect()] == [
+        tuple(row.values()) for row in local.select(names).to_pylist()
+    ]
+    assert len(local) > 0

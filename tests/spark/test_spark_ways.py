@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sessionkit.errors import InvalidArgument, InvalidData
+from sessionkit.spark.query.running import cores_at_least
+from sessionkit.spark.reading.tasks import shares_for
 from tests.optional import SparkSession
 from tests.spark.test_spark_batch import BASE, BUILT_INS, FUNCTIONS, assert_all_views, assert_same, records, shuffled
 from tests.spark.test_spark_windows import WINDOWS, plan_of
@@ -135,6 +138,46 @@ def test_functions_by_key(spark: SparkSession) -> None:
     table = records(1)  # partition 2 only: four shares
     run = FUNCTIONS.run(shuffled(spark, table)).by_key()
     assert_same(run.table(), FUNCTIONS.run(table).table())
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_by_key_without_a_number_of_tasks(unset: SparkSession, monkeypatch: pytest.MonkeyPatch, adaptive: str) -> None:
+    """Each of Spark's 200 tasks has to start: 5 million records took twice as long as with 8."""
+    table = records(2)  # partitions 0 to 3
+    plan, df = BUILT_INS.emit("on_window_update"), shuffled(unset, table)
+    usual = str(unset.conf.get("spark.sql.adaptive.enabled"))
+    unset.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        for fewest, shares in ((100_000, 1), (len(table) // 12, 3), (1, 4)):
+            monkeypatch.setattr("sessionkit.spark.reading.tasks.FEWEST_OF_A_SHARE", fewest)
+            run = plan.run(df).by_key()
+            tasks = run._rows(run._job("table", run._empty.table().schema)).rdd.getNumPartitions()
+            assert (run._shares, tasks) == (shares, 4 * shares)
+            assert_same(run.table(), plan.run(table).table())
+        assert run.metrics() == plan.run(table).metrics()
+        unset.conf.set("spark.sql.shuffle.partitions", "21")
+        assert plan.run(df).by_key()._shares == 5, "the number that a user has set"
+    finally:
+        unset.conf.set("spark.sql.adaptive.enabled", usual)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "records_of_one", "shares"),
+    [
+        ("local[2]", 2, 1_250_000, 4),
+        ("local[1]", 1, 99_999, 1),
+        ("local[*]", 64, 10**9, 32),
+        ("yarn", 2, 10**9, 32),  # which may show more cores later
+        ("yarn", 1_000, 10**9, 32),
+        ("yarn", 1_000, 500_000, 5),
+        ("", 0, 10**9, 32),  # through Spark Connect
+    ],
+)
+def test_shares_of_a_partition(master: str, cores: int, records_of_one: int, shares: int) -> None:
+    session: Any = SimpleNamespace()
+    if master:
+        session._sc = SimpleNamespace(master=master, defaultParallelism=cores)
+    assert shares_for(cores_at_least(session), records_of_one) == shares
 
 
 def test_a_stream_has_a_verb_of_its_own(spark: SparkSession) -> None:

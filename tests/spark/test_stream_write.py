@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -129,15 +128,6 @@ def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
         run.write(checkpoint=tmp_path, events=tmp_path / "out", every="1s", available_now=True)
     with pytest.raises(InvalidArgument, match="no query of this run has reported progress yet"):
         run.metrics()
-
-
-@pytest.fixture
-def unset(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session whose user has not said in how many partitions a shuffle ends."""
-    before = spark.conf.get(SETTING)
-    spark.conf.unset(SETTING)
-    yield spark
-    spark.conf.set(SETTING, str(before))
 
 
 def partitions_of(checkpoint: Path, batch: int) -> tuple[str, int]:

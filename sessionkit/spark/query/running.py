@@ -69,6 +69,15 @@ def is_chosen(spark: SparkSession) -> bool:
     return SETTING in spark.conf.getAll
 
 
+def cores_at_least(spark: SparkSession) -> int:
+    """The cores that Spark shows, and more on a cluster that may show few of them yet, or through Spark Connect."""
+    context: Any = getattr(spark, "_sc", None)
+    if context is None:
+        return FEWEST_ON_A_CLUSTER
+    cores = int(context.defaultParallelism)
+    return cores if context.master.startswith("local") else max(cores, FEWEST_ON_A_CLUSTER)
+
+
 def suggested(spark: SparkSession) -> tuple[int, str]:
     """A number for the cores that Spark has, and what it is for, in words.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.spark import functions as F
 from sessionkit.spark.input import SparkInput
+from sessionkit.spark.query.running import cores_at_least, is_chosen
 from sessionkit.spark.reading.row_groups import NotApart, ParquetFile, RowGroup, Wanted, read, row_groups
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker import by_key
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from sessionkit.deployed.deployment import Deployment
 
 MOST_FILES = 10_000  # their ends are read by this process
+# By key: with more shares, dealing a partition out takes longer than what its tasks do; with fewer records in each, a
+# task starts longer than it works.
+MOST_SHARES, FEWEST_OF_A_SHARE = 32, 100_000
 _CATALYST, _SOURCES = "org.apache.spark.sql.catalyst.", "org.apache.spark.sql.execution.datasources."
 # Options that say which files are read, or nothing of their content.
 _OPTIONS = {"path", "paths", "basepath", "mergeschema", "pathglobfilter", "recursivefilelookup", "modifiedbefore"}
@@ -270,8 +274,19 @@ class SparkReading(SparkInput):
 
     @property
     def _shares(self) -> int:
-        """How many tasks share a partition by key: together as many as Spark usually has."""
-        return max(1, self._most_tasks // self._task_count)
+        """How many tasks share a partition by key: together as many as the user told Spark, if any."""
+        spark = self._frame.sparkSession
+        if is_chosen(spark):
+            return max(1, self._most_tasks // self._task_count)
+        return shares_for(cores_at_least(spark), self._extent.records // self._task_count)
+
+
+def shares_for(cores: int, records: int) -> int:
+    """How many tasks share a partition by key: two a core, so that one with nearly all records keeps all cores busy.
+
+    Keys with many records then delay few of them. `records` are those of a partition, on average.
+    """
+    return max(1, min(2 * cores, MOST_SHARES, records // FEWEST_OF_A_SHARE))
 
 
 def mapped(df: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +21,9 @@ from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, as_duration
 from sessionkit.base.text import of_key, plural
+from sessionkit.errors import NotBuilt, problem
 from sessionkit.spark import functions as F
+from sessionkit.spark.checkpoint import waiting_results
 from sessionkit.spark.types import column, readable_errors
 from sessionkit.spark.worker.deployed_partition import audit_rows, audited
 from sessionkit.steps.summaries import MOVERS
@@ -257,15 +262,18 @@ class SparkSuppressBuffer(_Summary):
         """The results that wait, by partition in the order in which they would go out."""
         return self._run._form.shown(self._rows)
 
-    @property
+    @cached_property
     def _rows(self) -> DataFrame:
         return self._run._summary("waiting", self._run._empty.changelog().schema)
 
     @cached_property
     def most_records(self) -> int:
         """The most that a partition's buffer held at once: what `max_records` would have to allow."""
-        counted = self._run._counts_by_partition("most_waiting").values()
-        return max((each["most"] for each in counted), default=0)
+        return max((each["most"] for each in self._most), default=0)
+
+    @cached_property
+    def _most(self) -> Sequence[Mapping[str, int]]:
+        return [*self._run._counts_by_partition("most_waiting").values()]
 
     @cached_property
     def most_bytes(self) -> int:
@@ -282,6 +290,24 @@ class SparkSuppressBuffer(_Summary):
             waiting = self._rows.count()
         verb, most = "waits" if waiting == 1 else "wait", f"no partition held more than {self.most_records:,} at once"
         return f"buffer of suppress: {plural(waiting, 'result')} {verb}; {most}"
+
+
+@answers_calls("buffer")
+class StreamSuppressBuffer(SparkSuppressBuffer):
+    """`SuppressBuffer` of a query: what waits after a micro-batch, and the most that did since its first record."""
+
+    def __init__(self, run: Any, checkpoint: str, batch: int) -> None:
+        super().__init__(run)
+        heads, self._rows = waiting_results(checkpoint, run._job("waiting", run._empty.changelog().schema), batch)
+        self._most = [Counter(json.loads(head.counts)) for head in heads]
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """The most bytes that a partition's buffer held at once; NotBuilt where the plan does not limit them."""
+        if cast(Suppression, self._run.plan._suppression).most_bytes is None:
+            want = "plan.suppress(…, max_bytes=…), or plan.run(df) of the same records"
+            raise NotBuilt(problem("a stream only counts bytes that are limited", "no max_bytes", want))
+        return max((each["bytes"] for each in self._most), default=0)
 
 
 @answers_calls("audit", elsewhere=(Audit, "audit.local(partition)"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.result_columns import ResultForm
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of
 from sessionkit.records.inputs.opened import open_table
@@ -16,7 +17,7 @@ from sessionkit.session_rules.cut import cut_by_rules
 from sessionkit.session_rules.rules import SessionRules
 from sessionkit.steps.partition_run import BATCH_RECORDS
 from sessionkit.views.assignment import assigned
-from sessionkit.views.stable_ids import Ids, with_ids
+from sessionkit.views.stable_ids import Ids, with_ids, with_ids_of_merges
 
 IDS_OF_A_TASK = 2**40
 
@@ -74,3 +75,10 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_int64(column.type):  # those after the year 9999 stay there
         return pc.multiply(pc.min_element_wise(column, INT64_MAX // 1_000, skip_nulls=False), 1_000)
     return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+
+
+def ids_of_merges(form: ResultForm, ids: Ids, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merges with the ids of their sessions, made of the key as `form` shows it, the partition and the start."""
+    for batch in batches:
+        merges = pa.Table.from_batches([batch])
+        yield from with_ids_of_merges(merges, ["key", "partition"], form, ids).to_batches()

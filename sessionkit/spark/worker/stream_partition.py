@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.base.arrays import taken
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
 from sessionkit.spark.worker.spent import Spent
-from sessionkit.steps.job import Job
-from sessionkit.steps.partition_run import PartitionRun
+from sessionkit.steps.job import Job, fit
+from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun
 from sessionkit.steps.views import ADDED_LATER, EventsView
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
 from sessionkit.suppression.kept import HOLDS, keep_buffer, read_buffer
+from sessionkit.suppression.stage import Suppressor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +46,7 @@ def micro_batch(
     assert isinstance(run.view, EventsView)
     stage: Any = run.view.stage
     if kept_buffer is not None:
-        buffer, _ = kept_buffer.read(HOLDS, partition)
+        buffer, most = kept_buffer.read(HOLDS, partition)
         read_buffer(stage, buffer, state.snapshot(partition).position)
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
@@ -53,7 +59,24 @@ def micro_batch(
         yield to_stream(events) if events else b"", *progress
     kept.write(job.holds, state, progress)
     if kept_buffer is not None:
-        kept_buffer.write(HOLDS, buffer, (partition, *buffer.snapshot(partition).noted(), len(buffer), "{}"))
+        most |= Counter({"most": stage.most_records, "bytes": stage.most_bytes})  # the larger one of each
+        came = buffer.snapshot(partition).noted()
+        kept_buffer.write(HOLDS, buffer, (partition, *came, len(buffer), json.dumps(most)))
+
+
+def waiting(job: Job, heads: Mapping[int, Any], logs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What waits in the buffers with these heads and chunks, numbered in the order in which it would go out."""
+    for slot, log in (row for batch in logs for row in zip(*(column.to_pylist() for column in batch), strict=True)):
+        partition, *came, count = heads[slot]
+        chunks = starmap(Chunk, sorted((each["number"], each["rows"], each["gone"]) for each in log))
+        state = ChunkedState.read(HOLDS, partition, chunks, Snapshot(*came), windows=count)
+        assert job.suppression is not None
+        stage = Suppressor(job.suppression, job.windows, dict(job.aggregations))
+        read_buffer(stage, state, came[0])
+        if stage.waiting is not None:
+            stage.step(taken(stage.waiting.columns, np.empty(0, np.int64)))  # which puts them in order
+            columns = {**stage.waiting.columns, job.schema.names[-1]: np.arange(count)}
+            yield from fit(columns, job.schema).to_batches(max_chunksize=BATCH_RECORDS)
 
 
 class KeptState:
