@@ -164,7 +164,7 @@ class CachedLife(WindowLife):
         writes = cache_touches(
             record, window, columns.partition, self._sizes(), commits, bytes_left, self._cache, written, written_at
         )
-        self._step, self._at = live[written[:writes]], written_at[:writes]
+        self._step, self._at = live[written[:writes]], written_at[:writes].copy()
         self._window = touches.window[self._step]
 
     @property

@@ -88,7 +88,7 @@ class HeldResults(SentResults):
             "partition": batch.partitions[windows.partition[sent.window]],
             "offset": batch.offset[sent.at],
             "what": pa.DictionaryArray.from_arrays(pa.array(what), texts(WHATS)).cast(pa.string()),
-            "key": outcome.keys.take(pa.array(windows.key[sent.window])),
+            "key": pa.DictionaryArray.from_arrays(pa.array(windows.key[sent.window]), outcome.keys),
             "window_start_ms": sent.start_ms,
             "window_end_ms": sent.end_ms,
             _ROW: np.arange(len(sent.at)),
