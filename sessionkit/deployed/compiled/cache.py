@@ -160,20 +160,21 @@ class CachedLife(WindowLife):
         self._cache = _Cache(used, dirty, np.full(size, -1), np.full(size, NO_ROW), np.zeros(1, np.int64))
         written, written_at = np.empty((2, len(live)), np.int64)
         record, window = touches.record[live], touches.window[live]
-        bytes_left = int(min(self._limit, INT64_MAX))
+        most = INT64_MAX if self._most is None else int(min(self._most, INT64_MAX))
         writes = cache_touches(
-            record, window, columns.partition, self._sizes(), commits, bytes_left, self._cache, written, written_at
+            record, window, columns.partition, self._sizes(), commits, most, self._cache, written, written_at
         )
         self._step, self._at = live[written[:writes]], written_at[:writes].copy()
         self._window = touches.window[self._step]
 
     @property
-    def _limit(self) -> float:
-        return float("inf") if self._how.caching is True else self._how.caching
+    def _most(self) -> float | None:
+        """The bytes that fit into the cache; None: any number, and they are not counted."""
+        return None if self._how.caching is True else self._how.caching
 
     def _sizes(self) -> Longs:
-        """The bytes of the entry of each touch; none where there is no limit: then Kafka's are not counted."""
-        if self._how.caching is True:
+        """The bytes of the entry of each touch, where they are counted."""
+        if self._most is None:
             return np.zeros(len(self._live), np.int64)
         outcome, window = self._outcome, self._trace.touches.window[self._live]
         keys = np.array([len(key_bytes(key)) for key in outcome.keys.to_pylist()], np.int64)
@@ -230,8 +231,7 @@ class CachedLife(WindowLife):
 
     def in_front_of(self, store: Any) -> CachingWindowStore:
         """The cache as it is at the end; its entries are made when somebody asks for them."""
-        most = None if self._how.caching is True else self._how.caching
-        front = CachingWindowStore(store, None, most)
+        front = CachingWindowStore(store, None, self._most)
         front.take_over(int(self._cache.most[0]), partial(self._fill, front))
         return front
 
