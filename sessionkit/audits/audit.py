@@ -28,6 +28,7 @@ from sessionkit.audits.verdicts import (
     Compared,
     WindowId,
     Windows,
+    no_windows,
     verdict_on,
     windows_in,
     windows_of,
@@ -36,13 +37,12 @@ from sessionkit.audits.words import AuditInWords, Told
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import as_duration
 from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
-from sessionkit.deployed.lives import forgetting_store
+from sessionkit.deployed.lives import forgetting_store, task_store
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
@@ -197,8 +197,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
         trace = self.expected.trace
         if not isinstance(trace, SessionTrace) or self.expected.plan._strategy == "on_window_update":
-            none = np.empty(0, np.int64)
-            return windows_of(self.expected, none.astype(np.int32), none, none)
+            return no_windows(self.expected)
         return windows_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
     def _columns(self, rows: Longs) -> dict[str, Any]:
@@ -304,11 +303,13 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        store: Any = None  # Kafka's, which notices nothing
+        windows, strategy = plan._complete_windows, plan._strategy
+        store: Any
         if depends:
-            store = forgetting_store(plan._complete_windows, plan._strategy, retention_ms, part_of=part_of, **rules)
-        kept = None if depends else as_duration(retention_ms)
-        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=kept), store)
+            store = forgetting_store(windows, strategy, retention_ms, part_of=part_of, **rules)
+        else:  # one that notices nothing, of which kernels know the rules
+            store = task_store(str(how.store), windows, strategy, retention_ms)
+        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         assert run.deployed is not None, "it was deployed"
@@ -316,7 +317,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
         if plan._suppression is not None:
             waiting = windows_in(run.suppress_buffer()._columns)
         else:
-            waiting = waiting_at_end(expected, run.deployed, at_end, waits=waits)
+            waiting = waiting_at_end(expected, run.deployed, at_end) if waits else no_windows(expected)
         noticed = _noticed(results, batch, max(retention_ms, smallest_ms + 1), part_of, at_end) if depends else {}
         return Audit(
             settings=dataclasses.replace(settings, retention_ms=retention_ms),

@@ -58,17 +58,17 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     return caching is True and not (is_sliding and deletes)
 
 
-def waiting_at_end(expected: Run, done: Deployed, store: Store, *, waits: bool) -> Windows:
+def waiting_at_end(expected: Run, done: Deployed, store: Store) -> Windows:
     """Final results that are still in Kafka's store as no look for them came before the records ended.
 
-    Whether it has them depends on the retention, which it notices as of any other look. None where looks never wait.
+    Whether it has them depends on the retention, which it notices as of any other look.
     """
     windows, trace = expected.plan._complete_windows, expected.trace
     last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
-    for look in done.looks if waits else ():
+    for look in done.looks:
         last[look.partition] = look.at
     closes = trace.closes
-    rows = np.flatnonzero(waits & (closes.at > last[trace.batch.partition[closes.at]]))
+    rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
     there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
     ids = there.ids()
     read, bound = READ_FINALS[windows.holds]

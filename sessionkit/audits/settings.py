@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sessionkit.deployed.deployment import Deployment, checked_restarts
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
+from sessionkit.windows.contract import has_cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def settings_of(plan: Plan, how: Deployment, count: int | None) -> Settings:
         deployment=how,
         retention_ms=windows.retention_ms(how.retention),
         default_retention_ms=windows.retention_ms(None),
-        is_cached=how.caching is not False and (plan._strategy == "on_window_update" or windows.caches_on_close),
+        is_cached=has_cache(windows, plan._strategy, how.caching),
         starts=[0, *(each.row + 1 for each in found)],
     )
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
 from sessionkit.run import Run
 from sessionkit.suppression.stage import numbered
+from sessionkit.views import tables
 from sessionkit.views.comparison.comparison import are_equal
 
 VERDICTS = ("as it should be", "lost", "sent twice", "other value", "only in Kafka", "late")
@@ -72,6 +73,12 @@ def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
     return Windows(partition, trace.keys.take(arrow_array(columns.key[row])), start_ms, end_ms)
 
 
+def no_windows(run: Run) -> Windows:
+    """None of a run's windows."""
+    none = np.empty(0, np.int64)
+    return windows_of(run, none.astype(np.int32), none, none)
+
+
 def windows_in(columns: Mapping[str, Any]) -> Windows:
     """The window of each row of a changelog, or of a table."""
     names = ("partition", "window_start_ms", "window_end_ms")
@@ -106,7 +113,7 @@ class Compared:
     def __init__(self, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> None:
         sides = [joined(*(run._changelog for run in runs)) for runs in (expected, sent)]
         places = [*map(windows_in, sides), *others]
-        every = Windows(*(_end_to_end(columns) for columns in zip(*places, strict=True)))
+        every = Windows(**joined(*(each._asdict() for each in places)))
         key = every.key.dictionary_encode().indices.to_numpy()
         number, some = numbered(every.partition, key, every.start_ms, every.end_ms)
         codes = np.split(number, np.cumsum([len(each.start_ms) for each in places])[:-1])
@@ -156,13 +163,6 @@ class Compared:
         return columns
 
 
-def _end_to_end(columns: Sequence[Any]) -> Any:
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
-    tables = [pa.table({"": column}) for column in columns]  # of keys whose texts may have long offsets
-    return pa.concat_tables(tables, promote_options="permissive")[""].combine_chunks()
-
-
 def _last_results(columns: Mapping[str, Column], code: Longs, size: int) -> Longs:
     """The row of the last result of each window, -1 where there is none, or it was withdrawn."""
     last = np.full(size, -1)
@@ -182,17 +182,12 @@ def _results(columns: Mapping[str, Column], code: Longs, last: Longs, found: Lon
         times = np.where(is_there & is_final, np.bincount(code, minlength=int(found.max(initial=-1)) + 1)[found], times)
     offset = np.full(len(last), -1)
     offset[is_there] = np.asarray(columns["offset"])[last[is_there]]
-    return Results(is_there, times, offset, {name: _picked(columns[name], last, ~is_there) for name in names})
+    values = {name: _as_arrow_if_plain(columns[name]) for name in names}
+    return Results(is_there, times, offset, tables.with_nulls(values, last, ~is_there))
 
 
-def _picked(column: Column, rows: Longs, missing: Flags) -> Column:
-    if not isinstance(column, np.ndarray):
-        return column.take(arrow_array(np.where(missing, 0, rows), missing))
-    if column.dtype != object:
-        return _picked(arrow_array(column), rows, missing)
-    picked = np.full(len(rows), None, object)
-    picked[~missing] = column[rows[~missing]]
-    return picked
+def _as_arrow_if_plain(column: Column) -> Column:
+    return arrow_array(column) if isinstance(column, np.ndarray) and column.dtype != object else column
 
 
 def _are_same(one: Column, other: Column) -> Flags:

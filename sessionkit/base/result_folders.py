@@ -226,12 +226,7 @@ class Results:
 
     def _listed(self) -> tuple[str, str, list[File]]:
         """(its owner by name, its owner in words, files) of the manifest; no files if there is none."""
-        try:
-            manifest = json.loads((self.folder / self._manifest).read_text(encoding="utf-8"))
-            files = [File(str(name), int(size), str(digest)) for name, size, digest in manifest["files"]]
-            return str(manifest["owner"]), str(manifest.get("wrote", "")), files if manifest["format"] == FORMAT else []
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return "", "", []
+        return listed_in(self.folder / self._manifest)
 
     def _write_manifest(self, files: Sequence[File], below: Path) -> None:
         body: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self.wrote, "files": sorted({*files})}
@@ -310,6 +305,16 @@ def save_at(rows: DataFrame, place: str, mode: str = "error") -> None:
             conf.unset(name)
         else:
             conf.set(name, before)
+
+
+def listed_in(manifest: Path) -> tuple[str, str, list[File]]:
+    """(the owner by name, the owner in words, files) of a manifest; no files if there is none that is ours."""
+    try:
+        told = json.loads(manifest.read_text(encoding="utf-8"))
+        files = [File(str(name), int(size), str(digest)) for name, size, digest in told["files"]]
+        return str(told["owner"]), str(told.get("wrote", "")), files if told["format"] == FORMAT else []
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return "", "", []
 
 
 def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:

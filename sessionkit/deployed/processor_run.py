@@ -40,7 +40,7 @@ from sessionkit.stores.contract import Snapshot, Store, Stored, TaskStore
 from sessionkit.stores.rows import as_columns
 from sessionkit.suppression.buffer import TimeOrderedBuffer
 from sessionkit.suppression.settings import Suppression
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, has_cache
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ class _ProcessorRun:
         ]
 
     def _cache(self, store: TaskStore) -> CachingSessionStore | CachingWindowStore | None:
-        """The cache in front of the store; emit-on-close turns it off, but not for tumbling and hopping windows."""
-        if self.how.caching is False or (self.how.emit == "on_window_close" and not self.windows.caches_on_close):
+        """The cache in front of the store, if there is one."""
+        if not has_cache(self.windows, self.how.emit, self.how.caching):
             return None
         most_bytes = None if self.how.caching is True else self.how.caching
         on_flush = self._on_flush if self.how.emit == "on_window_update" else None

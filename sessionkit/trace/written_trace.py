@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from sessionkit import errors
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import DECISIONS, LATE, MERGED, REASONS
 from sessionkit.base.progress import progress
-from sessionkit.base.result_folders import FORMAT, MANIFEST
+from sessionkit.base.result_folders import MANIFEST, listed_in
 from sessionkit.base.text import escape_html, html_block, one_of, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, attempted, problem, shorten
 from sessionkit.records.files.parquet import readable
@@ -267,13 +266,9 @@ def open_trace(folder: str | Path, *, frame: FrameKind = "pandas") -> WrittenTra
 
 def _listed(folder: Path) -> list[Path]:
     """The files that the manifest lists, if it is one of `write`, and they are of the size that it says."""
-    try:
-        body = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        listed = sorted((str(name).rpartition("/")[2], int(size)) for name, size, _ in body["files"])
-        is_ours = body["format"] == FORMAT and all(re.fullmatch(r"part-\d+\.parquet", name) for name, _ in listed)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        is_ours, listed = False, []
-    if not is_ours or not listed:
+    _, _, files = listed_in(folder / MANIFEST)
+    listed = sorted((file.name.rpartition("/")[2], file.size) for file in files)
+    if not listed or not all(re.fullmatch(r"part-\d+\.parquet", name) for name, _ in listed):
         raise InvalidArgument(problem("this is no folder that plan.write wrote", shorten(folder, 200), _WANT))
     for name, size in listed:
         found = attempted(os.path.getsize, folder / name, but=OSError)

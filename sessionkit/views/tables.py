@@ -185,13 +185,13 @@ def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row
     """
     count, loaded = len(next(iter(running.values()), ())), outcome.window_columns.loaded_count
     if not loaded or not (touch == LOADED).any():
-        return _with_nulls(running, touch, touch < 0)
+        return with_nulls(running, touch, touch < 0)
     place = np.where(touch >= 0, touch, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, count + row))
     first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}
-    return _with_nulls(joined(running, first), place, place == NO_VALUE)
+    return with_nulls(joined(running, first), place, place == NO_VALUE)
 
 
-def _with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:
+def with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:
     """The columns with these rows, and null where a row is missing."""
     return {name: _picked(column, rows, missing) for name, column in columns.items()}
 
@@ -206,7 +206,7 @@ def _picked(column: Column, rows: Longs, missing: Flags) -> Column:
 
 def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
     nowhere = np.zeros(len(next(iter(results.values()), ())), np.int64)
-    return _with_nulls(results, nowhere, nowhere == 0)
+    return with_nulls(results, nowhere, nowhere == 0)
 
 
 def window_finals(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:

@@ -243,3 +243,8 @@ def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKi
     names |= {"inactivity_gap", "inactivity_gap_ms"} if "gap" in changed else set()
     kept = {name: value for name, value in values.items() if name not in names}
     return make(**kept, **changed)
+
+
+def has_cache(windows: WindowKind, strategy: str, caching: object) -> bool:
+    """Whether Kafka puts the record cache before the store: emit-on-close turns it off for some kinds of windows."""
+    return caching is not False and (strategy == "on_window_update" or windows.caches_on_close)

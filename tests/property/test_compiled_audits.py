@@ -1,6 +1,5 @@
 """An audit that kernels play, as no retention can change it, is the one that notices what its results depend on."""
 
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +10,7 @@ import sessionkit as sk
 from sessionkit.audits import audit as auditing
 from sessionkit.deployed.compiled import run as compiled_run
 from tests.interpreted import fewer
-from tests.kinds import group_in_ms
+from tests.kinds import group_in_ms, in_ms
 
 SEEDS = fewer(120)
 
@@ -40,15 +39,9 @@ def drawn(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
         store=rng.choice(["memory", "rocksdb"]),
         caching=[False, True, "0B", "300B", "1KB", "10MB"][rng.integers(6)],
         commit_interval=rng.choice(["1s", "30s", "10m"]),
-        retention=None
-        if rng.random() < 0.5
-        else sk_duration(windows.retention_ms(None) + int(rng.integers(0, 90_000))),
+        retention=None if rng.random() < 0.5 else in_ms(windows.retention_ms(None) + int(rng.integers(0, 90_000))),
     )
     return plan, table, how
-
-
-def sk_duration(ms: int) -> Any:
-    return np.timedelta64(ms, "ms")
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, max(1, SEEDS // 4)))

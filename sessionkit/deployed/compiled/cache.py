@@ -182,7 +182,7 @@ class CachedLife(WindowLife):
         if len(self._aggregations) == 1 and only.built_in in _LONGS and _is_number(outcome):
             values: Any = 8
         else:
-            values = [value_bytes(each) for each in aggregates_at(outcome, self._live, window)]
+            values = [value_bytes(each) for each in aggregates_at(outcome, (self._live, window))[0]]
         bare = ENTRY_BYTES + _PLACE_BYTES + _TIMESTAMP_BYTES
         return bare + keys[outcome.window_columns.key[window]] + np.asarray(values, np.int64)
 

@@ -33,7 +33,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import Snapshot, StoredColumns, no_columns
 from sessionkit.stores.rows import joined_columns
 from sessionkit.suppression.settings import Suppression
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, has_cache
 from sessionkit.windows.feed import NONE_NULL, Expiry
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
@@ -55,7 +55,7 @@ def runs_compiled(
     return (
         type(windows) in LIVES
         and how.kafka
-        and (not _has_cache(windows, how) or knows_cache(windows, how))
+        and (not has_cache(windows, how.emit, how.caching) or knows_cache(windows, how))
         and (suppression is None or knows_suppression(suppression, how))
         and not callable(how.clock)
         and all(aggregation.parts for aggregation in aggregations.values())
@@ -66,10 +66,6 @@ def runs_compiled(
         and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(_null_values(aggregations, batch)))
     )
-
-
-def _has_cache(windows: WindowKind, how: Life) -> bool:
-    return how.caching is not False and (how.emit == "on_window_update" or windows.caches_on_close)
 
 
 def run_compiled(
@@ -95,7 +91,7 @@ def run_compiled(
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
     options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
     outcome = run_from(start, windows, aggregations, batch, how.retention_ms, **options)
-    kind = CachedLife if _has_cache(windows, how) else LIVES[type(windows)]
+    kind = CachedLife if has_cache(windows, how.emit, how.caching) else LIVES[type(windows)]
     life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
@@ -117,8 +113,8 @@ def run_compiled(
         looks=life.looks,
         clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
         seen_ms=life.seen_ms(rest),
-        buffers=forwarded.buffers if isinstance(forwarded, HeldResults) else (),
-        waiting=forwarded.waiting if isinstance(forwarded, HeldResults) else (),
+        buffers=forwarded.buffers,
+        waiting=forwarded.waiting,
         committed_count=committed_count,
     )
     return Processed(outcome, deployed, life.in_front_of(store))

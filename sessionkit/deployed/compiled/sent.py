@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
-import numpy as np
-
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.recorder import Forwarded, Result
 from sessionkit.engine.outcome import Outcome
@@ -41,6 +39,9 @@ class LazyRows(Sequence[T], Generic[T]):
 class SentResults(LazyRows[Forwarded]):
     """The results of a compiled run: columns, and rows like those that a processor forwards."""
 
+    buffers: Sequence[Any] = ()  # of suppress, one a partition
+    waiting: Sequence[Forwarded] = ()  # what they hold back at the end
+
     def __init__(self, outcome: Outcome, make: Callable[[], Sent], *, flushed: bool = False) -> None:
         self.outcome, self.flushed, self._make_sent = outcome, flushed, make
 
@@ -62,9 +63,9 @@ def rows_of(outcome: Outcome, sent: Sent, *, flushed: bool) -> list[Forwarded]:
     codes = outcome.window_columns
     keys, partitions = outcome.keys.to_pylist(), codes.partition[sent.window].tolist()
     columns = (sent.what, sent.start_ms, sent.end_ms, sent.timestamp_ms, sent.at, codes.key[sent.window])
-    replaced = (sent.old(), sent.window) if sent.replaced is None else sent.replaced()
-    asked = (sent.step, sent.window), (sent.old(), sent.window), replaced
-    values = (aggregates_at(outcome, np.asarray(steps), window) for steps, window in asked)
+    old = (sent.old(), sent.window)
+    replaced = old if sent.replaced is None else sent.replaced()
+    values = aggregates_at(outcome, (sent.step, sent.window), old, replaced)
     rows = zip(*(column.tolist() for column in columns), partitions, *values, strict=True)
     return [
         Forwarded(at, partition, keys[key], Result(WHATS[what], start, end, value, time, old, before), flushed)
@@ -72,26 +73,27 @@ def rows_of(outcome: Outcome, sent: Sent, *, flushed: bool) -> list[Forwarded]:
     ]
 
 
-def aggregates_at(outcome: Outcome, steps: Longs, window: Codes) -> list[Any]:
-    """The aggregate of its window after each step, as functions would have made it."""
-    windows, trace = window.tolist(), outcome.kept_trace
-    asked = ("running_touches", trace.touches) if isinstance(trace, WindowTrace) else _of_sessions(trace)
-    named = []
+def aggregates_at(outcome: Outcome, *asked: tuple[Longs, Codes]) -> list[list[Any]]:
+    """The aggregates of windows after these steps, as functions would have made them: a list for each that is asked."""
+    trace: Any = outcome.kept_trace
+    is_windows = isinstance(trace, WindowTrace)
+    steps_of = ("running_touches", trace.touches) if is_windows else ("running", trace.window, trace.merges)
+    lists = [(steps.tolist(), windows.tolist()) for steps, windows in asked]
+    found: list[list[list[Any]]] = [[] for _ in lists]
     for fold in outcome.folds.values():
-        after, loaded = fold.running_aggregates(*asked)  # type: ignore[union-attr]  # they are compiled
+        after, loaded = fold.running_aggregates(*steps_of)  # type: ignore[union-attr]  # they are compiled
         others = {BEGINS: fold.begun, NO_VALUE: None}  # type: ignore[union-attr]
-        own = zip(steps.tolist(), windows, strict=True)
-        named.append(
-            [
-                after[s] if s >= 0 else others[s] if s in others else loaded[w] if w < len(loaded) else None
-                for s, w in own
-            ]
-        )
-    if len(named) == 1:
-        return named[0]
-    together = zip(*named, strict=True)
-    return [None if all(v is None for v in each) else dict(zip(outcome.folds, each, strict=True)) for each in together]
+        for named, own in zip(found, lists, strict=True):
+            named.append(
+                [
+                    after[s] if s >= 0 else others[s] if s in others else loaded[w] if w < len(loaded) else None
+                    for s, w in zip(*own, strict=True)
+                ]
+            )
+    return [named[0] if len(named) == 1 else _together(outcome, named) for named in found]
 
 
-def _of_sessions(trace: Any) -> tuple[Any, ...]:
-    return "running", trace.window, trace.merges
+def _together(outcome: Outcome, named: list[list[Any]]) -> list[Any]:
+    """Several aggregates of each as one, by their names; null where all of them are."""
+    rows = zip(*named, strict=True)
+    return [None if all(v is None for v in each) else dict(zip(outcome.folds, each, strict=True)) for each in rows]

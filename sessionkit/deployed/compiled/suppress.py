@@ -65,7 +65,7 @@ class HeldResults(SentResults):
             self._played  # noqa: B018  # a full buffer stops the application before it commits
 
     @property
-    def buffers(self) -> Sequence[HeldBuffer]:
+    def buffers(self) -> Sequence[HeldBuffer]:  # type: ignore[override]
         """One a partition."""
         return [HeldBuffer(self, number) for number in self.outcome.batch.partitions.tolist()]
 
@@ -111,7 +111,7 @@ class HeldResults(SentResults):
         return found._replace(what=what, old=lambda: nothing, replaced=None)
 
     @property
-    def waiting(self) -> SentResults:
+    def waiting(self) -> SentResults:  # type: ignore[override]
         """The results that wait at the end, by partition and in the order in which they would go out."""
         return SentResults(self.outcome, self._waiting, flushed=self.flushed)
 

@@ -84,11 +84,10 @@ def suggested(spark: SparkSession) -> tuple[int, str]:
     A power of 2: source partitions then spread evenly, as their places among the partitions of the state are hashed.
     """
     context: Any = getattr(spark, "_sc", None)
+    number = min(MOST, 1 << (cores_at_least(spark) - 1).bit_length())
     if context is None:  # through Spark Connect
-        return FEWEST_ON_A_CLUSTER, "for a server whose cores are not known here"
-    cores = int(context.defaultParallelism)
-    fewest = 1 if context.master.startswith("local") else FEWEST_ON_A_CLUSTER
-    return min(MOST, max(fewest, 1 << (cores - 1).bit_length())), f"for {plural(cores, 'core')}"
+        return number, "for a server whose cores are not known here"
+    return number, f"for {plural(int(context.defaultParallelism), 'core')}"
 
 
 def choice_in_words(spark: SparkSession) -> str:
