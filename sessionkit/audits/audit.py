@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.audits.noticing import cache_in_effect, depends_on_retention, is_shadowed, notice_ours, waiting_at_end
-from sessionkit.audits.retentions import Path, Replayed, Safe, safe_retentions
+from sessionkit.audits.by_kernels import ByKernels, kernels_know
+from sessionkit.audits.noticing import ByProcessor, depends_on_retention
+from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
@@ -40,14 +41,11 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
-from sessionkit.deployed.independent_parts import Parts
-from sessionkit.deployed.lives import forgetting_store, task_store
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
 from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame, SparkFrame
-from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
 from sessionkit.trace.session_trace import SessionTrace
@@ -89,7 +87,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     run: Run[Frame]  # the run by Kafka's rules
     _replay: Callable[[int], Audit[Frame]]  # the same deployment with another retention
     _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
-    _part_of: Parts
+    _losing: Callable[[Windows], Losing]  # the parts of which these results are wrong
     _waiting: Windows  # in the store or in the buffer of suppress, from which nothing takes them any more
 
     # ---- its findings
@@ -131,9 +129,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     def _replayed(self) -> Replayed:
         """The observations that the results depended on, and the parts of the records of which some are wrong."""
         wrong = ~np.isin(self._verdicts, CAME) & ~((self._verdicts == LOST) & self._compared.among(WAITING))
-        ids = self._compared.windows.take(np.flatnonzero(wrong)).ids()
-        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in ids)
-        return Replayed(self._noticed, tuple(dict.fromkeys(parts)))
+        return Replayed(self._noticed, self._losing(self._compared.windows.take(np.flatnonzero(wrong))))
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
         """The final results of suppress beside those that emit-on-close sends, both on a store that forgets nothing.
@@ -291,55 +287,34 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
-    how, smallest_ms, results = settings.deployment, settings.default_retention_ms, plan.suppress(None)
-    is_restarted, depends = len(settings.starts) > 1, depends_on_retention(plan, settings)
-    caching = cache_in_effect(results, batch, settings) if settings.is_cached and depends else how.caching
-    shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
-    waits = how._emit_interval_ms > 0 and plan._strategy == "on_window_close"
-    # what lies in the buffer of suppress goes out with the results of other windows
-    is_one = (settings.is_cached and not shadowed) or is_restarted or plan._suppression is not None
-    part_of = Parts(plan._complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
-    part_of.skip_late(batch, lambda: results._run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
-    rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
+    how, smallest_ms = settings.deployment, settings.default_retention_ms
+    depends = depends_on_retention(plan, settings)
+    notices: ByKernels | ByProcessor
+    if depends and not kernels_know(plan, batch, settings):
+        notices = ByProcessor(plan, batch, settings)
+        how = dataclasses.replace(how, caching=notices.caching)
+    else:
+        notices = ByKernels(plan, batch, settings, depends=depends)
 
     def with_retention(retention_ms: int) -> Audit:
-        windows, strategy = plan._complete_windows, plan._strategy
-        store: Any
-        if depends:
-            store = forgetting_store(windows, strategy, retention_ms, part_of=part_of, **rules)
-        else:  # one that notices nothing, of which kernels know the rules
-            store = task_store(str(how.store), windows, strategy, retention_ms)
-        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
+        run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
-        assert run.deployed is not None, "it was deployed"
-        at_end = store_at_end(run)
         if plan._suppression is not None:
             waiting = windows_in(run.suppress_buffer()._columns)
         else:
-            waiting = waiting_at_end(expected, run.deployed, at_end) if waits else no_windows(expected)
-        noticed = _noticed(results, batch, max(retention_ms, smallest_ms + 1), part_of, at_end) if depends else {}
+            waiting = notices.waiting(expected, run)
         return Audit(
             settings=dataclasses.replace(settings, retention_ms=retention_ms),
             expected=expected,
             run=run,
             _replay=with_retention,
-            _noticed=noticed,
-            _part_of=part_of,
+            _noticed=(noticed := notices.noticed(retention_ms, run)),
+            _losing=lambda wrong: notices.losing(wrong, noticed, retention_ms),
             _waiting=waiting,
         )
 
     return with_retention
-
-
-def _noticed(plan: Plan, batch: RecordBatch, retention_ms: int, part_of: Parts, at_end: Any) -> dict[Hashable, Noticed]:
-    """What the store of a run noticed, and what our own rules would; from now on reads only look."""
-    played = getattr(at_end, "store", at_end)  # behind its cache
-    played.notices = False
-    if played.finds_closed:
-        notice_ours(plan, batch, retention_ms, part_of, played.noticed)
-    found: dict[Hashable, Noticed] = played.noticed
-    return found
 
 
 def _with_room(plan: Plan) -> Plan:

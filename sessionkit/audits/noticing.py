@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
+from sessionkit.audits.retentions import Losing
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import WindowId, Windows, windows_of
+from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
+from sessionkit.base.decisions import LATE
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
 from sessionkit.deployed.lives import FORGETTING, forgetting_store
-from sessionkit.deployed.processor_run import Deployed
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.cache.sessions import CachingStore
-from sessionkit.stores.contract import Store
 from sessionkit.stores.sizes import byte_count
 
 # how the processors look for final results, and by which of a window's bounds
@@ -58,44 +60,86 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     return caching is True and not (is_sliding and deletes)
 
 
-def waiting_at_end(expected: Run, done: Deployed, store: Store) -> Windows:
-    """Final results that are still in Kafka's store as no look for them came before the records ended.
+class ByProcessor:
+    """What an audit notices of runs that the processor plays, on a store that notes each answer."""
 
-    Whether it has them depends on the retention, which it notices as of any other look.
-    """
-    windows, trace = expected.plan._complete_windows, expected.trace
-    last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
-    for look in done.looks:
-        last[look.partition] = look.at
-    closes = trace.closes
-    rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
-    there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
-    ids = there.ids()
-    read, bound = READ_FINALS[windows.holds]
-    found = set()
-    for partition in sorted({id.partition for id in ids}):
-        times = [getattr(id, bound) for id in ids if id.partition == partition]
-        for each in getattr(store, read)(min(times), max(times), partition=partition):
-            end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
-            found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
-    return there.take(np.flatnonzero([id in found for id in ids]))
+    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings) -> None:
+        how, results = settings.deployment, plan.suppress(None)
+        self._plan, self._results, self._batch, self._settings = plan, results, batch, settings
+        self.caching = cache_in_effect(results, batch, settings) if settings.is_cached else how.caching
+        is_restarted = len(settings.starts) > 1
+        shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, self.caching)
+        self._waits = how._emit_interval_ms > 0 and plan._strategy == "on_window_close"
+        # what lies in the buffer of suppress goes out with the results of other windows
+        is_one = (settings.is_cached and not shadowed) or is_restarted or plan._suppression is not None
+        self._part_of = Parts(plan._complete_windows, batch, is_one=is_one, waits=self._waits or is_restarted)
+        self._part_of.skip_late(
+            batch, lambda: results._run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE
+        )
+        lowest_ms = settings.default_retention_ms
+        self._rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": lowest_ms}
 
+    def store(self, retention_ms: int) -> Any:
+        """The store of a run."""
+        plan = self._plan
+        return forgetting_store(
+            plan._complete_windows, plan._strategy, retention_ms, part_of=self._part_of, **self._rules
+        )
 
-def notice_ours(
-    plan: Plan, batch: RecordBatch, retention_ms: int, part_of: Parts, noticed: dict[Hashable, Noticed]
-) -> None:
-    """Notes which closed sessions our own rules find, and would find with another retention.
+    def waiting(self, expected: Run, run: Run) -> Windows:
+        """Final results that are still in Kafka's store as no look for them came before the records ended.
 
-    They find what Kafka's store in memory shows; so that store plays them, null as a value like any other.
-    """
-    if not len(plan._run_batch(batch, retention_ms=FOREVER_MS)._outcome.kept_trace.reopenings.at):
-        return  # no record meets a closed session, however long they are kept
-    windows, options = plan._complete_windows, {"lowest_ms": plan._complete_windows.retention_ms(None) + 1}
-    store = forgetting_store(windows, plan._strategy, retention_ms, on_disk=False, part_of=part_of, **options)
-    plan._run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
-    for part, each in store.noticed.items():
-        noticed[part].more_than_ms = max(noticed[part].more_than_ms, each.more_than_ms)
-        noticed[part].at_most_ms = min(noticed[part].at_most_ms, each.at_most_ms)
+        Whether it has them depends on the retention, which it notices as of any other look.
+        """
+        if not self._waits:
+            return no_windows(expected)
+        assert run.deployed is not None, "it was deployed"
+        windows, trace = expected.plan._complete_windows, expected.trace
+        last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
+        for look in run.deployed.looks:
+            last[look.partition] = look.at
+        closes = trace.closes
+        rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
+        there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+        ids = there.ids()
+        read, bound = READ_FINALS[windows.holds]
+        found = set()
+        for partition in sorted({id.partition for id in ids}):
+            times = [getattr(id, bound) for id in ids if id.partition == partition]
+            for each in getattr(run._store, read)(min(times), max(times), partition=partition):
+                end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
+                found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
+        return there.take(np.flatnonzero([id in found for id in ids]))
+
+    def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
+        """What the store of a run noticed, and what our own rules would; from now on reads only look."""
+        played: Any = getattr(run._store, "store", run._store)  # behind its cache
+        played.notices = False
+        if played.finds_closed:
+            self._notice_ours(max(retention_ms, self._settings.default_retention_ms + 1), played.noticed)
+        found: dict[Hashable, Noticed] = played.noticed
+        return found
+
+    def _notice_ours(self, retention_ms: int, noticed: dict[Hashable, Noticed]) -> None:
+        """Notes which closed sessions our own rules find, and would find with another retention.
+
+        They find what Kafka's store in memory shows; so that store plays them, null as a value like any other.
+        """
+        plan, batch = self._results, self._batch
+        if not len(plan._run_batch(batch, retention_ms=FOREVER_MS)._outcome.kept_trace.reopenings.at):
+            return  # no record meets a closed session, however long they are kept
+        windows, part_of = plan._complete_windows, self._part_of
+        options: Any = {"lowest_ms": windows.retention_ms(None) + 1, "part_of": part_of}
+        store = forgetting_store(windows, plan._strategy, retention_ms, on_disk=False, **options)
+        plan._run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
+        for part, each in store.noticed.items():
+            noticed[part].add(each)
+
+    def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], _: int) -> Losing:
+        """The parts of the records of which these results are wrong, and on what that depended."""
+        of = self._part_of.window
+        parts = (of(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in wrong.ids())
+        return tuple((part, noticed.get(part, Noticed())) for part in dict.fromkeys(parts))
 
 
 # ---- whether a record cache that is limited in bytes ever is full: where it is not, it is one without a limit

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.progress import progress
-from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 
 MOST_REPLAYS = 48
@@ -41,14 +41,18 @@ class Safe(NamedTuple):
         return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
 
 
+Losing = tuple[tuple[Hashable, Noticed], ...]
+
+
 class Replayed(NamedTuple):
     """The observations that each part's results depended on in a replay, and the parts that lost or changed some.
 
-    The order decides which of many paths are kept: that of a set would be another in each process.
+    With the observations on which that depended. The order decides which of many paths are kept: that of a set would
+    be another in each process.
     """
 
     noticed: Mapping[Hashable, Noticed]
-    losing: tuple[Hashable, ...]
+    losing: Losing
 
 
 class Path:
@@ -163,12 +167,12 @@ class _Known:
         self.replays += 1
         with progress(f"{self.replays} of at most {MOST_REPLAYS} tried"):
             noticed, losing = self._replay(retention_ms)
-        lost = frozenset(losing)
-        for part in dict.fromkeys((*noticed, *losing)):
+        lost = dict(losing)
+        for part in dict.fromkeys((*noticed, *lost)):
             known = self._safe.setdefault(part, _Part())
             if part not in lost:
                 known.add(Path(noticed[part]), retention_ms)
-        paths = [Path(noticed.get(part, Noticed())) for part in losing]
+        paths = [Path(each) for _, each in losing]
         self._losing += sorted(paths, key=lambda path: path.sure_until(retention_ms))[-KEPT_PATHS:]
         return not losing
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
-from sessionkit.deployed.forgetting import FOREVER_MS
+from sessionkit.deployed.noticed import FOREVER_MS
 from sessionkit.deployed.setting_words import DEFAULT, cache_words, commit_words, finals_words
 from sessionkit.exports.lengths import java_duration
 from sessionkit.windows.contract import WindowKind

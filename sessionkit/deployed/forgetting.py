@@ -16,42 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 from sortedcontainers import SortedDict
 
 from sessionkit.deployed.independent_parts import WHOLE, Whole
+from sessionkit.deployed.noticed import Noticed
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.contract import Snapshot, StoredColumns, StoredSession, StoredWindow
 from sessionkit.stores.rows import as_stored, time_of
 from sessionkit.stores.segments import Segments
 
-FOREVER_MS = 2**62  # as a retention
 LAST_MS = 2**63 - 1
-
-
-class Noticed:
-    """Retentions with which all answers about one part of the records would be the same.
-
-    `more_than_ms` and `at_most_ms` bound them; `live` and `gone` hold (time, time that the store had observed): with
-    these retentions the first one's segment was live then, or had expired; `together` and `apart` hold two times that
-    lay in one segment, or in two.
-    """
-
-    def __init__(self) -> None:
-        self.more_than_ms, self.at_most_ms = -1, FOREVER_MS
-        self.live: dict[int, int] = {}  # the later it is, the stronger
-        self.gone: dict[int, int] = {}  # the earlier
-        self.together: set[tuple[int, int]] = set()
-        self.apart: set[tuple[int, int]] = set()
-
-    def within(self, behind_ms: int, *, is_true: bool) -> None:
-        if is_true:
-            self.more_than_ms = max(self.more_than_ms, behind_ms)
-        else:
-            self.at_most_ms = min(self.at_most_ms, behind_ms)
-
-    def kept(self, time_ms: int, observed_ms: int, *, is_true: bool) -> None:
-        if is_true:
-            self.live[time_ms] = max(self.live.get(time_ms, observed_ms), observed_ms)
-        else:
-            self.gone[time_ms] = min(self.gone.get(time_ms, observed_ms), observed_ms)
 
 
 class Row(NamedTuple):

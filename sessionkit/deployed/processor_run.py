@@ -46,6 +46,7 @@ from sessionkit.windows.processor import Aggregates, EmitSchedule
 if TYPE_CHECKING:
     from sessionkit.deployed.compiled.suppress import HeldBuffer
     from sessionkit.run import Run
+    from sessionkit.windows.finals import Looks
 
 CACHES: Mapping[str, Callable[..., CachingSessionStore | CachingWindowStore]] = {
     "sessions": CachingSessionStore,
@@ -84,6 +85,7 @@ class Deployed:
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
     buffers: Sequence[TimeOrderedBuffer[Forwarded] | HeldBuffer] = ()  # of suppress, one a partition; none without it
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
+    spans: Looks | None = None  # the times that each look reads; if told
     seen_ms: Mapping[int, Longs] | None = None  # last instants of windows that reads see at the end; if told
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them

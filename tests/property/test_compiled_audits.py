@@ -66,3 +66,65 @@ def test_both_say_the_same(first: int) -> None:
                 found,
             )
     assert compiled > 0
+
+
+def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
+    """A plan whose results depend on the retention, without a cache: of sessions, or of final results."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 150))
+    step = int(rng.choice([1, 40, 3_000, 9_000, 60_000]))
+    gap_ms, grace_ms = step * int(rng.choice([0, 1, 3, 8])), step * int(rng.choice([0, 0, 1, 6]))
+    pauses = np.where(rng.random(size) < 0.2, rng.integers(1, 4 * (gap_ms + grace_ms) + 2, size), step)
+    late = np.where(rng.random(size) < 0.4, rng.integers(0, 3 * (gap_ms + grace_ms) + 1, size), 0)
+    times = np.maximum(1_000_000 + np.cumsum(pauses) - late, 0)
+    table = pa.table(
+        {"key": rng.choice(["a", "b", "é"], size).tolist(), "time": times, "value": rng.integers(0, 9, size),
+         "partition": rng.integers(0, 2, size)},
+    )  # fmt: skip
+    is_sessions, advance = rng.random() < 0.75, int(rng.choice([10_000, 30_000]))
+    if is_sessions:
+        windows: sk.Windows = sk.SessionWindows(inactivity_gap_ms=gap_ms, grace_ms=grace_ms)
+    else:
+        windows = sk.TimeWindows(size_ms=advance * int(rng.integers(1, 4)), advance_ms=advance, grace_ms=grace_ms)
+    grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
+    plan = grouped.aggregate(n=sk.count(), total=sk.sum("value")) if rng.random() < 0.5 else grouped.count()
+    if not is_sessions or rng.random() < 0.7:
+        plan = plan.emit("on_window_close")
+    elif rng.random() < 0.5:
+        plan = plan.suppress("until_window_closes")
+    how = sk.Deployment(
+        store=rng.choice(["memory", "rocksdb"]),
+        caching=False,
+        emit_interval=[None, "1s", "10s", "10m"][rng.integers(4)],
+        retention=None if rng.random() < 0.4 else in_ms(windows.retention_ms(None) + int(rng.integers(0, 400_000))),
+    )
+    return plan, table, how
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: int) -> None:
+    met = losing = 0
+    for seed in range(first, fewer(1_600), 4):
+        plan, table, how = drawn_alone(seed)
+        one = sk.audit(plan, table, how)
+        with patch.object(auditing, "kernels_know", lambda *_: False):
+            other = sk.audit(plan, table, how)
+        assert one.counts() == other.counts(), seed
+        assert one.table().equals(other.table()), seed
+        found, known, unknown = one.safe_retentions_ms, other.safe_retentions_ms, one.unknown_retentions_ms
+        for low, high in known:
+            assert any(a <= low and (b is None or (high is not None and high <= b)) for a, b in found), (
+                seed,
+                known,
+                found,
+            )
+        lowest_ms = plan._complete_windows.retention_ms(None)
+        edges = [(ms, True) for low, high in found for ms in (low, high) if ms is not None]
+        edges += [(low - 1, False) for low, _ in found] + [(high + 1, False) for _, high in found if high is not None]
+        for ms, is_safe in edges:  # the processor says the same of each edge
+            if ms >= lowest_ms and not any(low <= ms <= high for low, high in unknown):
+                lost = other._replay(ms)._replayed.losing
+                assert (not lost) == is_safe, (seed, ms, found, known)
+                losing += bool(lost)
+        met += any(isinstance(part, int) for part in one._noticed)
+    assert met > 0 and losing > 0

@@ -128,6 +128,11 @@ class CompiledLife:
         return [looks.at[found.look]] if len(self._before) > 1 else []
 
     @property
+    def spans(self) -> Looks | None:
+        """The times that each look for final results reads; None: there is none."""
+        return None if self._how.emit == "on_window_update" else self._looks[0]
+
+    @property
     def looks(self) -> Sequence[Look]:
         """Each look for final results, in the order of the records."""
         if self._how.emit == "on_window_update":

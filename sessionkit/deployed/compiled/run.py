@@ -64,7 +64,7 @@ def runs_compiled(
         and is_known(store)
         # it has observed what stream time has passed, unless somebody put windows by hand
         and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
-        and (windows.holds == "sessions" or not len(_null_values(aggregations, batch)))
+        and (windows.holds == "sessions" or not len(null_values(aggregations, batch)))
     )
 
 
@@ -86,7 +86,7 @@ def run_compiled(
     check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     # of other windows none that is open is ever out of a new store
-    expiry = Expiry(observed.copy(), _null_values(aggregations, batch)) if windows.holds == "sessions" else None
+    expiry = Expiry(observed.copy(), null_values(aggregations, batch)) if windows.holds == "sessions" else None
     columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
     options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
@@ -111,6 +111,7 @@ def run_compiled(
         forwarded=forwarded,
         refused=life.refused,
         looks=life.looks,
+        spans=life.spans,
         clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
         seen_ms=life.seen_ms(rest),
         buffers=forwarded.buffers,
@@ -142,7 +143,7 @@ def _start(
     return Start(before, position, state.take(order), code[order], keys), rest
 
 
-def _null_values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> Flags:
+def null_values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> Flags:
     """True for each record after which the aggregates of a new window are all null; empty if there is none."""
     if any(part.loop in NEVER_NULL for aggregation in aggregations.values() for part in aggregation.parts):
         return NONE_NULL

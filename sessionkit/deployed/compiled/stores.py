@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
@@ -42,6 +43,20 @@ def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names:
     if waiting is not None and waiting.key.type == key_type and tuple(waiting.aggregates) == names:
         return waiting
     return as_columns(store.holds, [(partition, each) for each in store.all(partition=partition)], key_type, names)
+
+
+def found_at_end(store: KernelStore, partition: int) -> StoredColumns:
+    """What a look for final results would find of what a compiled run has left in a partition."""
+    if not isinstance(store, ForgettingStore):
+        left = store._of(partition).waiting
+    else:
+        state = store._partitions[partition]
+        left = state.waiting
+        if left is not None and store.holds == "windows":  # of sessions it finds all that live segments hold
+            first_ms = state.observed_ms - store.retention_ms + 1 - store._boundary_ms
+            left = left.take(np.flatnonzero(left.time_ms >= first_ms))
+    assert left is not None, "nobody has asked for it yet"
+    return left
 
 
 def take_over(store: KernelStore, partition: int, columns: StoredColumns, observed_ms: int) -> None:

@@ -1,0 +1,274 @@
+"""An audit that kernels play, and what its results depend on: how late the looks come, and a few sessions.
+
+With any retention that Kafka allows, a record meets the same windows as on a store that forgets nothing, but for a
+session that was closed before. So it is found out once which sessions are met again, and the processor plays these few
+alone. Of all others a retention decides one thing: whether the look for final results still finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from sessionkit.audits.met_again import MetAgain, Spans, events_of, met_again, noticed_of
+from sessionkit.audits.retentions import KEPT_PATHS, Losing
+from sessionkit.audits.settings import Settings
+from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
+from sessionkit.base.arrays import Flags, Longs
+from sessionkit.deployed.compiled.run import null_values, runs_compiled
+from sessionkit.deployed.compiled.stores import found_at_end
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.independent_parts import WHOLE
+from sessionkit.deployed.lives import task_store
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
+from sessionkit.engine.idle_partitions import with_idle_ticks
+from sessionkit.plan import Plan
+from sessionkit.records.batch import RecordBatch
+from sessionkit.run import Run
+from sessionkit.stores.segments import Segments
+from sessionkit.trace.loops import grouped
+from sessionkit.windows.finals import Looks
+
+FOUND = "found by looks"  # the part of all windows that are not met again
+
+
+def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings) -> bool:
+    """Whether kernels play this audit, and it can be told by columns what its results depend on."""
+    if settings.is_cached or len(settings.starts) > 1:
+        return False
+    windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
+    store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
+    life = Life(retention_ms=settings.retention_ms, emit=strategy)
+    batch = with_idle_ticks(batch)
+    return runs_compiled(windows, named, batch, store, life, plan._suppression) and not len(null_values(named, batch))
+
+
+class Seen(NamedTuple):
+    """The windows that are not met again, by the looks that find them: those that hide the others."""
+
+    time_ms: Longs  # by which the store keeps it
+    observed_ms: Longs  # what the store has observed when the look comes
+
+
+class ByKernels:
+    """What an audit notices of runs that kernels play."""
+
+    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings, *, depends: bool) -> None:
+        """`depends` is False where no retention can change results: then there is nothing to notice."""
+        self._plan, self._batch, self._settings, self._depends = plan, batch, settings, depends
+        self._windows, self._on_disk = plan._complete_windows, settings.deployment.store == "rocksdb"
+        self._holds_sessions = self._windows.holds == "sessions"
+        self._looks: Looks | None = None
+
+    def store(self, retention_ms: int) -> Any:
+        """The store of a run."""
+        return task_store(str(self._settings.deployment.store), self._windows, self._plan._strategy, retention_ms)
+
+    def waiting(self, expected: Run, run: Run) -> Windows:
+        """Final results that the store still has at the end, as no look came after they had become final."""
+        assert run.deployed is not None, "it was deployed"
+        looks, trace = run.deployed.spans, expected.trace
+        if looks is None:
+            return no_windows(expected)
+        closes, none = trace.closes, looks.first[1:] == looks.first[:-1]
+        last = np.append(looks.at, -1)[np.where(none, -1, looks.first[1:] - 1)]
+        rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
+        there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+        time_ms = there.end_ms if self._holds_sessions else there.start_ms
+        found: set[WindowId] = set()
+        for number in np.unique(there.partition).tolist():
+            of = time_ms[there.partition == number]
+            left: Any = found_at_end(run._store, number)  # type: ignore[arg-type]
+            left = left.take(np.flatnonzero((left.time_ms >= of.min()) & (left.time_ms <= of.max())))
+            ends_ms = left.end_ms if self._holds_sessions else self._windows.ends_ms(left.start_ms)
+            found.update(Windows(left.partition, left.key, left.start_ms, ends_ms).ids())
+        return there.take(np.flatnonzero([id in found for id in there.ids()]))
+
+    def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
+        """What the results of a run with this retention depended on, by part of the records."""
+        if not self._depends:
+            return {}
+        assert run.deployed is not None, "it was deployed"
+        self._looks = self._looks or run.deployed.spans
+        noticed = dict(self._found_by_looks)
+        if self._is_met.any():
+            smallest_ms = self._settings.default_retention_ms
+            noticed |= self._noticed_by(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
+            no_finals = np.full_like(self._events.highest_ms, -1)
+            ours = self._events._replace(highest_ms=no_finals)
+            kept_ms = max(retention_ms, smallest_ms + 1)
+            for part, each in self._noticed_by(ours, kept_ms, smallest_ms + 1, on_disk=False).items():
+                noticed.setdefault(part, Noticed()).add(each)
+        return noticed
+
+    def _noticed_by(self, events: MetAgain, *kept_ms: int, on_disk: bool) -> dict[Hashable, Noticed]:
+        lags_ms = (self._windows.reach_ms, self._windows.close_lag_ms)
+        return noticed_of(events, *lags_ms, *kept_ms, on_disk=on_disk, is_one=self._is_one)
+
+    def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
+        """The parts of the records of which these results are wrong, and on what that depended."""
+        if not len(wrong.start_ms):
+            return ()
+        if not self._depends or self._is_one:
+            return ((WHOLE, noticed.get(WHOLE, Noticed())),)
+        session = self._session_of(wrong)
+        met = np.unique(session[session >= 0]).tolist()
+        losing: list[tuple[Hashable, Noticed]] = [(part, noticed.get(part, Noticed())) for part in met]
+        if (session < 0).any():
+            losing += [(FOUND, each) for each in self._lost_by_looks(retention_ms)]
+        return tuple(losing)
+
+    # ---- the windows that no record meets once they are closed
+
+    @property
+    def _found_in_segments(self) -> bool:
+        """Whether a look finds what live segments hold, whatever reads see."""
+        return self._holds_sessions and self._on_disk
+
+    @property
+    def _most_behind_ms(self) -> int:
+        seen, boundary_ms = self._seen, int(self._on_disk)  # of windows on disk one just `retention` behind is read
+        return int((seen.observed_ms - seen.time_ms).max()) - boundary_ms
+
+    @cached_property
+    def _found_by_looks(self) -> dict[Hashable, Noticed]:
+        """On what it depends that looks find them all; nothing where they do with any retention."""
+        if self._looks is None or not len(self._seen.time_ms):
+            return {}
+        found = Noticed()
+        if self._found_in_segments:
+            found.live = dict(zip(self._seen.time_ms.tolist(), self._seen.observed_ms.tolist(), strict=True))
+        else:
+            found.more_than_ms = self._most_behind_ms
+        return {FOUND: found}
+
+    def _lost_by_looks(self, retention_ms: int) -> list[Noticed]:
+        """Of the windows that looks do not find with this retention those that decide most."""
+        if not self._found_by_looks:
+            return [Noticed()]
+        if not self._found_in_segments:
+            lost = [Noticed()]
+            lost[0].at_most_ms = self._most_behind_ms
+            return lost
+        time_ms, observed_ms = self._seen
+        interval_ms = Segments.of_ms(retention_ms).interval_ms
+        gone = np.flatnonzero(time_ms < np.maximum(observed_ms - retention_ms, 0) // interval_ms * interval_ms)
+        lost = []
+        for at in gone[np.argsort(time_ms[gone] - observed_ms[gone], kind="stable")[:KEPT_PATHS]].tolist():
+            lost.append(Noticed())
+            lost[-1].gone[int(time_ms[at])] = int(observed_ms[at])
+        return lost
+
+    @cached_property
+    def _seen(self) -> Seen:
+        times, observed = [], []
+        trace, columns = self._everything.trace, self._everything.trace.window_columns
+        rows = np.flatnonzero((columns.merged_into < 0) & ~self._is_met)
+        own_ms = self._times_ms[rows]
+        for p, (_, highest_ms, at) in enumerate(self._spans):
+            mine = own_ms[columns.partition[rows] == p]
+            look = np.searchsorted(highest_ms, mine)
+            mine, look = mine[look < len(at)], look[look < len(at)]
+            times.append(mine)
+            observed.append(self._observed_ms(trace.stream_time_ms[at])[look])
+        time_ms, observed_ms = (np.concatenate([np.empty(0, np.int64), *each]) for each in (times, observed))
+        order = np.lexsort((-observed_ms, time_ms))  # one that is later hides none that is observed later still
+        time_ms, observed_ms = time_ms[order], observed_ms[order]
+        before_ms = np.append(-1, np.maximum.accumulate(observed_ms))[:-1]
+        counts = (observed_ms > before_ms) & (observed_ms - time_ms >= self._settings.default_retention_ms)
+        return Seen(time_ms[counts], observed_ms[counts])
+
+    def _observed_ms(self, stream_time_ms: Longs) -> Longs:
+        """The largest time that was put into the store by then."""
+        advance_ms = self._windows.advance_ms
+        return stream_time_ms if advance_ms is None else stream_time_ms // advance_ms * advance_ms
+
+    @property
+    def _times_ms(self) -> Longs:
+        columns = self._everything.trace.window_columns
+        return columns.end_ms if self._holds_sessions else columns.start_ms
+
+    @cached_property
+    def _spans(self) -> Spans:
+        """(lowest, highest, record) of the looks of each partition, and of one more behind its last record."""
+        looks, trace, spans = self._looks, self._everything.trace, []
+        if looks is None:
+            return []
+        first, rows = self._by_partition
+        length_ms = 1 if self._holds_sessions else int(self._windows.ends_ms(0))
+        for p in range(len(first) - 1):
+            own = slice(looks.first[p], looks.first[p + 1])
+            lowest_ms, highest_ms, at = looks.lowest_ms[own], looks.highest_ms[own], looks.at[own]
+            last = rows[first[p + 1] - 1 : first[p + 1]]  # of a partition without records none
+            end_ms = trace.stream_time_ms[last] - self._windows.close_lag_ms - length_ms
+            from_ms = max(highest_ms[-1:].tolist(), default=-1) + 1
+            last, end_ms = last[end_ms >= from_ms], end_ms[end_ms >= from_ms]
+            begin_ms = np.full(len(last), from_ms)
+            spans.append((np.append(lowest_ms, begin_ms), np.append(highest_ms, end_ms), np.append(at, last)))
+        return spans
+
+    # ---- sessions that some record meets once they are closed
+
+    @cached_property
+    def _everything(self) -> Run:
+        """The same records on a store that forgets nothing."""
+        return self._plan.suppress(None)._run_batch(self._batch, retention_ms=FOREVER_MS - 1)
+
+    @property
+    def _is_one(self) -> bool:
+        """Whether a part has an effect on others: what lies in suppress goes out with the results of other windows."""
+        return self._plan._suppression is not None
+
+    @cached_property
+    def _is_met(self) -> Flags:
+        """True for each session of `_everything` that some record meets once it is closed."""
+        trace: Any = self._everything.trace
+        if not self._holds_sessions:
+            return np.zeros(len(trace.window_columns.key), np.bool_)
+        return met_again(trace, self._windows.close_lag_ms)
+
+    @cached_property
+    def _by_partition(self) -> tuple[Longs, Longs]:
+        batch = self._everything.trace.batch
+        return grouped(batch.partition, len(batch.partitions))
+
+    @cached_property
+    def _events(self) -> MetAgain:
+        trace: Any = self._everything.trace
+        before_ms, (first, rows) = np.empty(len(trace), np.int64), self._by_partition
+        before_ms[rows[1:]] = trace.stream_time_ms[rows[:-1]]
+        before_ms[rows[first[:-1][first[:-1] < first[1:]]]] = -1
+        return events_of(trace, self._is_met, before_ms, self._spans)
+
+    def _session_of(self, windows: Windows) -> Longs:
+        """The session that is met again in which each of these windows lies; -1 for none."""
+        found, trace = np.full(len(windows.start_ms), -1), self._everything.trace
+        session, columns = np.flatnonzero(self._is_met), trace.window_columns
+        if not len(session):
+            return found
+        keys = trace.keys.take(columns.key[session]).unique()
+        code = pc.fill_null(pc.index_in(windows.key, value_set=keys), -1).to_numpy(zero_copy_only=False)
+        asked = np.flatnonzero(code >= 0)
+        of = pc.index_in(trace.keys.take(columns.key[session]), value_set=keys).to_numpy(zero_copy_only=False)
+        starts_ms = np.unique(columns.start_ms[session])
+
+        def places(key: Longs, partition: Longs, start_ms: Longs) -> Longs:
+            number = np.searchsorted(trace.batch.partitions, partition)
+            slot = number.astype(np.int64) * len(keys) + key
+            return slot * len(starts_ms) + np.searchsorted(starts_ms, start_ms, "right") - 1
+
+        place = places(of, trace.batch.partitions[columns.partition[session]], columns.start_ms[session])
+        order = np.argsort(place)
+        wanted = places(code[asked], windows.partition[asked], windows.start_ms[asked])
+        rank = np.searchsorted(place[order], wanted, "right") - 1
+        candidate = session[order[np.maximum(rank, 0)]]
+        number = trace.batch.partitions[columns.partition[candidate]]
+        key = of[order[np.maximum(rank, 0)]]
+        is_in = (rank >= 0) & (key == code[asked]) & (number == windows.partition[asked])
+        is_in &= windows.end_ms[asked] <= columns.end_ms[candidate]
+        found[asked[is_in]] = candidate[is_in]
+        return found
