@@ -86,6 +86,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     expected: Run[Frame]
     run: Run[Frame]  # the run by Kafka's rules
     _replay: Callable[[int], Audit[Frame]]  # the same deployment with another retention
+    _searched: Callable[[int], Replayed]  # what another one depends on, and loses
     _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
     _losing: Callable[[Windows], Losing]  # the parts of which these results are wrong
     _waiting: Windows  # in the store or in the buffer of suppress, from which nothing takes them any more
@@ -123,7 +124,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
         with progress("looking for a retention that loses nothing"):
-            return safe_retentions(lowest_ms, lambda retention_ms: self._replay(retention_ms)._replayed)
+            return safe_retentions(lowest_ms, self._searched)
 
     @cached_property
     def _replayed(self) -> Replayed:
@@ -181,7 +182,9 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         compared = self._compared
         expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
         out = np.where(kafka.offset > expected.offset, COMES_LATE, AS_IT_SHOULD).astype(object)
-        rows = np.flatnonzero(~compared.are_same | again | (kafka.times != 1))
+        out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
+        is_compared = expected.is_there & kafka.is_there
+        rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
         sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
         out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
         # of a window whose value waits in the buffer of suppress, an older value may have been sent before
@@ -208,6 +211,8 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         larger: dict[tuple[int, Any], list[WindowId]] = {}
         is_lost = (self._verdicts == LOST) & ~self._compared.among(WAITING)
         only, gone = (np.flatnonzero(each) for each in (self._verdicts == ONLY_IN_KAFKA, is_lost))
+        if not len(only):
+            return []
         for id in self._compared.windows.take(only).ids():
             larger.setdefault((id.partition, id.key), []).append(id)
         holders = []
@@ -298,6 +303,15 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
 
     def with_retention(retention_ms: int) -> Audit:
         run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))
+        return compared_with(run, batch, retention_ms, notices.losing)
+
+    def searched(retention_ms: int) -> Replayed:
+        if notices.few is None:
+            return with_retention(retention_ms)._replayed
+        run, few = notices.run_few(notices.few, retention_ms), notices.few.batch
+        return compared_with(run, few, retention_ms, notices.losing_of_few)._replayed
+
+    def compared_with(run: Run, batch: RecordBatch, retention_ms: int, losing: Callable[..., Losing]) -> Audit:
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
         expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         if plan._suppression is not None:
@@ -309,8 +323,9 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
             expected=expected,
             run=run,
             _replay=with_retention,
+            _searched=searched,
             _noticed=(noticed := notices.noticed(retention_ms, run)),
-            _losing=lambda wrong: notices.losing(wrong, noticed, retention_ms),
+            _losing=lambda wrong: losing(wrong, noticed, retention_ms),
             _waiting=waiting,
         )
 

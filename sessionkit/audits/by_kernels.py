@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from sessionkit.audits.met_again import MetAgain, Spans, events_of, met_again, noticed_of
+from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
 from sessionkit.audits.retentions import KEPT_PATHS, Losing
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
@@ -23,7 +23,7 @@ from sessionkit.deployed.compiled.run import null_values, runs_compiled
 from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
-from sessionkit.deployed.lives import task_store
+from sessionkit.deployed.lives import task_store, together
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
@@ -116,11 +116,38 @@ class ByKernels:
         if not self._depends or self._is_one:
             return ((WHOLE, noticed.get(WHOLE, Noticed())),)
         session = self._session_of(wrong)
-        met = np.unique(session[session >= 0]).tolist()
-        losing: list[tuple[Hashable, Noticed]] = [(part, noticed.get(part, Noticed())) for part in met]
-        if (session < 0).any():
-            losing += [(FOUND, each) for each in self._lost_by_looks(retention_ms)]
-        return tuple(losing)
+        lost = self._lost_by_looks(retention_ms) or [Noticed()] if (session < 0).any() else []
+        return (*_parts(session, noticed), *((FOUND, each) for each in lost))
+
+    # ---- with other retentions, of the few records that decide
+
+    @cached_property
+    def few(self) -> Few | None:
+        """The records by which it is decided which retentions lose nothing; None: it can be any of them."""
+        suppression = self._plan._suppression
+        is_limited = suppression is not None and not (suppression.is_final and suppression.most_records is None)
+        if not self._depends or is_limited:
+            return None
+        trace: Any = self._everything.trace
+        if not self._is_met.any():
+            return Few(trace.batch.take(np.empty(0, np.int64)), [])
+        lag_ms = None if suppression is None else self._windows.close_lag_ms
+        return few_of(trace, self._is_met, self._events, lag_ms)
+
+    def run_few(self, few: Few, retention_ms: int) -> Run:
+        """Runs these records; looks come when they come among all of them."""
+        plan = self._plan
+        how = Life(retention_ms=retention_ms, emit=plan._strategy, emit_interval_ms=1, clock=few.look_count)
+        run = plan._run_life(few.batch, self.store(retention_ms), how)
+        return Run(plan, run._outcome, deployed=together((run,), ()), _store=run._store)
+
+    def losing_of_few(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
+        """As `losing`, where only the sessions that are met again are compared."""
+        session = self._session_of(wrong)
+        if self._is_one:
+            return ((WHOLE, noticed.get(WHOLE, Noticed())),) if (session >= 0).any() else ()
+        lost = [(FOUND, each) for each in self._lost_by_looks(retention_ms)]
+        return (*_parts(session, noticed), *lost)
 
     # ---- the windows that no record meets once they are closed
 
@@ -148,16 +175,17 @@ class ByKernels:
 
     def _lost_by_looks(self, retention_ms: int) -> list[Noticed]:
         """Of the windows that looks do not find with this retention those that decide most."""
+        lost: list[Noticed] = []
         if not self._found_by_looks:
-            return [Noticed()]
+            return lost
         if not self._found_in_segments:
-            lost = [Noticed()]
-            lost[0].at_most_ms = self._most_behind_ms
+            if retention_ms <= self._most_behind_ms:
+                lost.append(Noticed())
+                lost[0].at_most_ms = self._most_behind_ms
             return lost
         time_ms, observed_ms = self._seen
         interval_ms = Segments.of_ms(retention_ms).interval_ms
         gone = np.flatnonzero(time_ms < np.maximum(observed_ms - retention_ms, 0) // interval_ms * interval_ms)
-        lost = []
         for at in gone[np.argsort(time_ms[gone] - observed_ms[gone], kind="stable")[:KEPT_PATHS]].tolist():
             lost.append(Noticed())
             lost[-1].gone[int(time_ms[at])] = int(observed_ms[at])
@@ -272,3 +300,8 @@ class ByKernels:
         is_in &= windows.end_ms[asked] <= columns.end_ms[candidate]
         found[asked[is_in]] = candidate[is_in]
         return found
+
+
+def _parts(session: Longs, noticed: Mapping[Hashable, Noticed]) -> Losing:
+    met = np.unique(session[session >= 0]).tolist()
+    return tuple((part, noticed.get(part, Noticed())) for part in met)

@@ -15,6 +15,7 @@ from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.deployed.independent_parts import WHOLE
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
+from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.segments import Segments
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.session_kernel import session_is_late
@@ -27,6 +28,7 @@ class MetAgain(NamedTuple):
 
     session: Longs  # the row of each session
     first: Longs  # its first event; and how many there are
+    at: Longs  # the record
     is_look: Flags
     timestamp_ms: Longs  # of a record
     stream_time_ms: Longs
@@ -64,8 +66,44 @@ def events_of(trace: SessionTrace, is_met: Flags, before_ms: Longs, spans: Spans
     order = np.lexsort((rest[0], at, session))  # a record comes before its look
     number = np.flatnonzero(is_met)
     first = np.append(np.searchsorted(session[order], number), len(order))
-    sorted_rest: Any = (column[order] for column in rest)
+    sorted_rest: Any = (column[order] for column in (at, *rest))
     return MetAgain(number, first, *sorted_rest)
+
+
+class Few(NamedTuple):
+    """The records of some sessions, and those of others by which stream time and looks are the same for them."""
+
+    batch: RecordBatch
+    look_count: list[int]  # how many looks of its partition came up to each record
+
+
+def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, suppress_lag_ms: int | None) -> Few:
+    """The few records on which it depends what becomes of these sessions, with any retention.
+
+    With suppress it lets go of a session that lies so far behind.
+    """
+    batch, stream_ms = trace.batch, trace.stream_time_ms
+    is_needed = (trace.window >= 0) & np.append(is_met, False)[trace.survivor]
+    is_look = np.zeros(len(trace), np.bool_)
+    is_look[events.at[events.is_look]] = True
+    for p in range(len(batch.partitions)):
+        own = np.flatnonzero(batch.partition == p)
+        stair, mine = stream_ms[own], is_needed[own]
+        if not mine.any():
+            continue
+        if suppress_lag_ms is not None:
+            gone_ms = np.unique(batch.timestamp_ms[own[mine]]) + suppress_lag_ms
+            gone = np.concatenate([np.searchsorted(stair, gone_ms), np.searchsorted(stair, gone_ms, "right")])
+            mine[gone[gone < len(own)]] = True
+        mine |= is_look[own]
+        before = np.flatnonzero(mine) - 1
+        mine[np.searchsorted(stair, stair[np.append(before[before >= 0], len(own) - 1)])] = True  # moved stream time
+        is_needed[own] = mine
+    rows = np.flatnonzero(is_needed)
+    partition, count = batch.partition[rows], np.zeros(len(rows), np.int64)
+    for p in range(len(batch.partitions)):
+        count[partition == p] = np.cumsum(is_look[rows[partition == p]])
+    return Few(batch.replace(given_offset=batch.offset).take(rows), count.tolist())
 
 
 def noticed_of(

@@ -63,10 +63,14 @@ class Path:
 
     def __init__(self, noticed: Noticed) -> None:
         self.more_than_ms, self.at_most_ms = noticed.more_than_ms, noticed.at_most_ms
-        self._live, self._gone = sorted(noticed.live.items()), sorted(noticed.gone.items())
+        self._gone = sorted(noticed.gone.items())
+        live = np.array([*noticed.live.items()], np.int64).reshape(-1, 2)
+        order = np.lexsort((live[:, 0], live[:, 0] - live[:, 1]))
+        self._live_ms, self._observed_ms = live[order].T  # those that lie the most behind come first
+        self._behind_ms = self._observed_ms - self._live_ms
         self._pairs = [(*pair, True) for pair in sorted(noticed.together)]
         self._pairs += [(*pair, False) for pair in sorted(noticed.apart)]
-        behind = max((observed - time for time, observed in self._live), default=0)
+        behind = int(self._behind_ms[0]) if len(order) else 0
         is_sure = not self._gone and not self._pairs
         self.sure_from_ms = max(self.more_than_ms + 1, behind) if is_sure else FOREVER_MS + 1
 
@@ -74,7 +78,7 @@ class Path:
         """A retention up to which every one from this one on, which is on it, is on it, too."""
         fixed = 2 * segments.MIN_INTERVAL_MS + 1  # so far segments are as long as they are at least
         until = self.at_most_ms
-        if self._pairs or any(observed_ms - time_ms > retention_ms for time_ms, observed_ms in self._live):
+        if self._pairs or self._live_count(retention_ms):
             until = min(until, max(fixed, retention_ms))
         for time_ms, observed_ms in self._gone:
             sure = 2 * ((observed_ms - time_ms - 1) // 3) + 1  # three whole segments fit in between
@@ -85,15 +89,18 @@ class Path:
 
     def work(self, first_ms: int) -> int:
         """How many comparisons one retention from here on takes."""
-        live = sum(observed - time > first_ms for time, observed in self._live)
-        return 1 + len(self._gone) + len(self._pairs) + live
+        return 1 + len(self._gone) + len(self._pairs) + self._live_count(first_ms)
+
+    def _live_count(self, retention_ms: int) -> int:
+        """How many segments are not live for sure with this retention."""
+        return int(np.searchsorted(-self._behind_ms, -retention_ms))
 
     def holds(self, retentions: Longs) -> Flags:
         """True for each of these rising retentions that is on the path."""
         out = (retentions > self.more_than_ms) & (retentions <= self.at_most_ms)
-        for time_ms, observed_ms in self._live:
-            if observed_ms - time_ms > retentions[0]:  # the others are live for sure
-                out &= _is_live(time_ms, observed_ms, retentions)
+        if count := self._live_count(int(retentions[0])):
+            time_ms, observed_ms = self._live_ms[:count, np.newaxis], self._observed_ms[:count, np.newaxis]
+            out &= _is_live(time_ms, observed_ms, retentions).all(axis=0)
         for time_ms, observed_ms in self._gone:
             out &= ~_is_live(time_ms, observed_ms, retentions)
         interval = _interval(retentions)
@@ -107,7 +114,7 @@ def _interval(retentions: Longs) -> Longs:
     return np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
 
 
-def _is_live(time_ms: int, observed_ms: int, retentions: Longs) -> Flags:
+def _is_live(time_ms: int | Longs, observed_ms: int | Longs, retentions: Longs) -> Flags:
     """Whether the segment of this time has not expired once that time was observed, by `Segments`."""
     interval = _interval(retentions)
     oldest = np.maximum(observed_ms - retentions, 0) // interval

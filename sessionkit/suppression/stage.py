@@ -295,14 +295,22 @@ def can_be_null(aggregations: Mapping[str, Aggregation]) -> bool:
 
 def numbered(*columns: Longs) -> tuple[Longs, Longs]:
     """(the number of each row's values, a row for each number)."""
-    number = np.zeros(len(columns[0]), np.int64)
+    number, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        coded = pa.array(column).dictionary_encode()
-        pair = pa.array(number * max(1, len(coded.dictionary)) + coded.indices.to_numpy())
-        number = pair.dictionary_encode().indices.to_numpy().astype(np.int64)
+        code, count = _coded(column)
+        if size > INT64_MAX // max(1, count):
+            number, size = _coded(number)
+        number, size = number * count + code, size * max(1, count)
+    number, _ = _coded(number)
     rows = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
     rows[number] = np.arange(len(number))
     return number, rows
+
+
+def _coded(column: Longs) -> tuple[Longs, int]:
+    """(the number of each row's value, how many there are)."""
+    coded = pa.array(column).dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
 
 
 def _is_null(column: Column) -> Flags:
