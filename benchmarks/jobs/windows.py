@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.jobs.sessions import Job
-from benchmarks.settings import GRACE, SLIDING_GRACE_MS
+from benchmarks.settings import GAP_MS, GRACE, GRACE_MS, SLIDING_GRACE_MS
 
 
 def _aggregated(windows: Any, emit: str = "on_window_update") -> Any:
@@ -45,8 +45,27 @@ def deployed(path: str, *, is_audit: bool) -> Job:
 
         grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
         plan = grouped.windowed_by(sk.TimeWindows(size="10m", grace=GRACE)).count().suppress("until_window_closes")
-        if is_audit:
-            return len(sk.audit(plan, path).words())
-        return plan.run(path, deployment=sk.Deployment(), frame="arrow").changelog()
+        return _deployed(plan, path, is_audit=is_audit)
 
     return call
+
+
+def deployed_sessions(path: str, *, is_audit: bool) -> Job:
+    """Sessions as final results by Kafka's defaults: RocksDB, a look for them every second, no cache."""
+
+    def call() -> Any:
+        import sessionkit as sk
+
+        grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
+        windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
+        return _deployed(grouped.windowed_by(windows).emit("on_window_close").count(), path, is_audit=is_audit)
+
+    return call
+
+
+def _deployed(plan: Any, path: str, *, is_audit: bool) -> Any:
+    import sessionkit as sk
+
+    if is_audit:
+        return len(sk.audit(plan, path).words())
+    return plan.run(path, deployment=sk.Deployment(), frame="arrow").changelog()

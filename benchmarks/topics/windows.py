@@ -37,14 +37,20 @@ def time_topic(records: int) -> Topic:
 
 
 def deployed_topic(records: int) -> Topic:
-    def case(words: str, *, is_audit: bool) -> Case:
-        sides = (Side(OURS, "windows.deployed", {"is_audit": is_audit}, repeats=1),)
+    def case(words: str, job: str, *, is_audit: bool) -> Case:
+        sides = (Side(OURS, job, {"is_audit": is_audit}, repeats=1),)
         return Case(words, **of("zipf-text", records), sides=sides)
 
-    cases = (case("A run", is_audit=False), case("An audit, with the retentions that are safe", is_audit=True))
+    tumbling, sessions = "windows.deployed", "windows.deployed_sessions"
+    cases = (
+        case("A run", tumbling, is_audit=False),
+        case("An audit, with the retentions that are safe", tumbling, is_audit=True),
+        case("A run of sessions, emitted on close", sessions, is_audit=False),
+        case("An audit of sessions, emitted on close, with the retentions that are safe", sessions, is_audit=True),
+    )
     words = (
-        "Tumbling windows of 10 minutes, counted, with the final results of suppress, in a deployment with Kafka's "
-        "defaults: from a Parquet file to the changelog, or to the words of an audit."
+        "Tumbling windows of 10 minutes, counted, with the final results of suppress, and sessions with a gap of 30 s, "
+        "in a deployment with Kafka's defaults: from a Parquet file to the changelog, or to the words of an audit."
     )
     return Topic("deployed", "Deployments of Kafka Streams", words, cases)
 

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
+from sessionkit.audits.noticing import closed_after
 from sessionkit.audits.retentions import KEPT_PATHS, Losing
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
+from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.deployed.compiled.run import null_values, runs_compiled
 from sessionkit.deployed.compiled.stores import found_at_end
@@ -71,13 +72,10 @@ class ByKernels:
     def waiting(self, expected: Run, run: Run) -> Windows:
         """Final results that the store still has at the end, as no look came after they had become final."""
         assert run.deployed is not None, "it was deployed"
-        looks, trace = run.deployed.spans, expected.trace
-        if looks is None:
+        if (looks := run.deployed.spans) is None:
             return no_windows(expected)
-        closes, none = trace.closes, looks.first[1:] == looks.first[:-1]
-        last = np.append(looks.at, -1)[np.where(none, -1, looks.first[1:] - 1)]
-        rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
-        there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+        is_none = looks.first[1:] == looks.first[:-1]
+        there = closed_after(expected, np.append(looks.at, -1)[np.where(is_none, -1, looks.first[1:] - 1)])
         time_ms = there.end_ms if self._holds_sessions else there.start_ms
         found: set[WindowId] = set()
         for number in np.unique(there.partition).tolist():
@@ -231,7 +229,7 @@ class ByKernels:
         for p in range(len(first) - 1):
             own = slice(looks.first[p], looks.first[p + 1])
             lowest_ms, highest_ms, at = looks.lowest_ms[own], looks.highest_ms[own], looks.at[own]
-            last = rows[first[p + 1] - 1 : first[p + 1]]  # of a partition without records none
+            last = rows[max(first[p], first[p + 1] - 1) : first[p + 1]]  # of a partition without records none
             end_ms = trace.stream_time_ms[last] - self._windows.close_lag_ms - length_ms
             from_ms = max(highest_ms[-1:].tolist(), default=-1) + 1
             last, end_ms = last[end_ms >= from_ms], end_ms[end_ms >= from_ms]

@@ -17,6 +17,7 @@ from sessionkit.deployed.independent_parts import WHOLE
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.segments import Segments
+from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.session_kernel import session_is_late
 
@@ -86,11 +87,10 @@ def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, suppress_lag_ms
     is_needed = (trace.window >= 0) & np.append(is_met, False)[trace.survivor]
     is_look = np.zeros(len(trace), np.bool_)
     is_look[events.at[events.is_look]] = True
-    for p in range(len(batch.partitions)):
-        own = np.flatnonzero(batch.partition == p)
+    first, by_partition = grouped(batch.partition, len(batch.partitions))
+    for p in np.unique(batch.partition[is_needed]).tolist():
+        own = by_partition[first[p] : first[p + 1]]
         stair, mine = stream_ms[own], is_needed[own]
-        if not mine.any():
-            continue
         if suppress_lag_ms is not None:
             gone_ms = np.unique(batch.timestamp_ms[own[mine]]) + suppress_lag_ms
             gone = np.concatenate([np.searchsorted(stair, gone_ms), np.searchsorted(stair, gone_ms, "right")])
@@ -100,9 +100,9 @@ def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, suppress_lag_ms
         mine[np.searchsorted(stair, stair[np.append(before[before >= 0], len(own) - 1)])] = True  # moved stream time
         is_needed[own] = mine
     rows = np.flatnonzero(is_needed)
-    partition, count = batch.partition[rows], np.zeros(len(rows), np.int64)
-    for p in range(len(batch.partitions)):
-        count[partition == p] = np.cumsum(is_look[rows[partition == p]])
+    count, (first, by_partition) = np.zeros(len(rows), np.int64), grouped(batch.partition[rows], len(batch.partitions))
+    for own in np.split(by_partition, first[1:-1]):
+        count[own] = np.cumsum(is_look[rows[own]])
     return Few(batch.replace(given_offset=batch.offset).take(rows), count.tolist())
 
 

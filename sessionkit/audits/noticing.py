@@ -11,6 +11,7 @@ import numpy as np
 from sessionkit.audits.retentions import Losing
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
+from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import Parts
@@ -60,6 +61,13 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     return caching is True and not (is_sliding and deletes)
 
 
+def closed_after(expected: Run, last: Longs) -> Windows:
+    """The final results that became so after the last look of their partition, which is at these records."""
+    closes, batch = expected.trace.closes, expected.trace.batch
+    rows = np.flatnonzero(closes.at > last[batch.partition[closes.at]])
+    return windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+
+
 class ByProcessor:
     """What an audit notices of runs that the processor plays, on a store that notes each answer."""
 
@@ -96,13 +104,11 @@ class ByProcessor:
         if not self._waits:
             return no_windows(expected)
         assert run.deployed is not None, "it was deployed"
-        windows, trace = expected.plan._complete_windows, expected.trace
-        last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
+        windows = expected.plan._complete_windows
+        last = np.full(len(expected.trace.batch.partitions), -1, np.int64)
         for look in run.deployed.looks:
             last[look.partition] = look.at
-        closes = trace.closes
-        rows = np.flatnonzero(closes.at > last[trace.batch.partition[closes.at]])
-        there = windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+        there = closed_after(expected, last)
         ids = there.ids()
         read, bound = READ_FINALS[windows.holds]
         found = set()

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
+from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.run import Run
-from sessionkit.suppression.stage import numbered
+from sessionkit.suppression.stage import can_be_null, numbered
+from sessionkit.trace.sent import SENT_BY, last_of_each
 from sessionkit.views import tables
 from sessionkit.views.comparison.comparison import are_equal
 
@@ -111,7 +113,7 @@ class Compared:
     """
 
     def __init__(self, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> None:
-        sides = [joined(*(run._changelog for run in runs)) for runs in (expected, sent)]
+        sides = [joined(*map(_sent_by, runs)) for runs in (expected, sent)]
         places = [*map(windows_in, sides), *others]
         every = Windows(**joined(*(each._asdict() for each in places)))
         key = every.key.dictionary_encode().indices.to_numpy()
@@ -161,6 +163,19 @@ class Compared:
         for name in wanted:
             columns[name], columns[f"{prefix}_{name}"] = python_list(wanted[name]), python_list(came[name])
         return columns
+
+
+def _sent_by(run: Run) -> Mapping[str, Column]:
+    """The changelog of a run; on update only what decides to what each window comes, where the trace tells that."""
+    plan, trace = run.plan, run._outcome.kept_trace
+    done = None if run.deployed is None else run.deployed.forwarded
+    is_told = done is None or (type(done) is SentResults and not done.flushed)
+    if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:
+        return run._changelog
+    if can_be_null(dict(plan._aggregations)):  # then a window can be withdrawn
+        return run._changelog
+    sent = last_of_each(SENT_BY[type(trace)](trace), trace)
+    return tables.sent_table(run._outcome, sent, old_values=False)
 
 
 def _last_results(columns: Mapping[str, Column], code: Longs, size: int) -> Longs:

@@ -116,6 +116,20 @@ def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, w
 
 
 @compiled_loop
+def mark_overlapping(rows, slot, start_ms, end_ms, overlaps):  # type: ignore[no-untyped-def]
+    """Marks windows that have an instant in common with another one of their slot; `rows` go by slot and start."""
+    first = 0  # of those that hang together
+    largest = np.int64(-1)
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        if place and slot[row] == slot[rows[place - 1]] and start_ms[row] <= largest:
+            overlaps[row] = overlaps[rows[first]] = True
+            largest = max(largest, end_ms[row])
+        else:
+            first, largest = place, end_ms[row]
+
+
+@compiled_loop
 def count_updates(window, decision, timestamp_ms, start_after, end_after):  # type: ignore[no-untyped-def]
     """How many rows a changelog on update has: one an accepted record, and its tombstones."""
     rows = np.int64(0)

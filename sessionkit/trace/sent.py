@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Bytes, Codes, Longs
+from sessionkit.base.arrays import Bytes, Codes, Longs, order_by
 from sessionkit.base.decisions import ADDED, COPIED_ADDED, LATE, OPENED
-from sessionkit.trace.loops import last_touches, update_rows
+from sessionkit.trace.loops import last_touches, mark_overlapping, update_rows
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 
@@ -33,6 +33,34 @@ class Sent(NamedTuple):
     step: Longs  # of its value
     old: Callable[[], Longs]  # the step of the value that it replaces
     replaced: Callable[[], tuple[Longs, Codes]] | None = None  # that by Kafka's rules, and its window, if not the same
+
+    def take(self, rows: Longs) -> Sent:
+        """The results at these rows."""
+        columns: Any = {name: getattr(self, name)[rows] for name in Sent._fields[:-2]}
+        replaced = self.replaced
+        if replaced is None:
+            return Sent(**columns, old=lambda: self.old()[rows])
+        taken = lambda: (replaced()[0][rows], replaced()[1][rows])  # noqa: E731
+        return Sent(**columns, old=lambda: self.old()[rows], replaced=taken)
+
+
+def last_of_each(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
+    """Of results on update those by which it is decided what each window comes to: the last one of it.
+
+    Of windows of one key that overlap, as a store had forgotten one of them, it is all: they can have the same bounds.
+    """
+    windows, last = trace.window_columns, np.full(len(trace.window_columns.key), -1)
+    last[sent.window] = np.arange(len(sent.at))  # that a session was withdrawn goes out before its next value
+    rows = np.flatnonzero((windows.merged_into < 0) & (last >= 0))
+    if isinstance(trace, SessionTrace):
+        rows = rows[order_by(trace.window_slot[rows], windows.start_ms[rows])]
+        overlaps = np.zeros(len(last) + 1, np.bool_)  # the last is of a session that was withdrawn
+        mark_overlapping(rows, trace.window_slot, windows.start_ms, windows.end_ms, overlaps)
+        if overlaps.any():
+            kept = overlaps[trace.ended_in[sent.window]]
+            kept[last[rows]] = True
+            return sent.take(np.flatnonzero(kept))
+    return sent.take(np.sort(last[rows]))
 
 
 def running_of(trace: SessionTrace | WindowTrace, fold: Any) -> Any:

@@ -105,7 +105,7 @@ class HeldResults(SentResults):
     def _let_go(self) -> Sent:
         """The results that went out, each by the record that made it go."""
         (_, out), given = self._played, self._given.sent
-        found = _taken(given, out[_ROW])._replace(at=given.at[out[_AFTER]])
+        found = given.take(out[_ROW])._replace(at=given.at[out[_AFTER]])
         nothing = np.full(len(found.at), NO_VALUE)
         what = np.full(len(found.at), FINAL, np.uint8) if self._settings.is_final else found.what
         return found._replace(what=what, old=lambda: nothing, replaced=None)
@@ -118,7 +118,7 @@ class HeldResults(SentResults):
     def _waiting(self) -> Sent:
         held = self.stage.waiting
         assert held is not None, "it has played"
-        return _taken(self._given.sent, np.asarray(held.columns[_ROW]))
+        return self._given.sent.take(np.asarray(held.columns[_ROW]))
 
     @cached_property
     def most_sizes(self) -> dict[int, int]:
@@ -128,11 +128,3 @@ class HeldResults(SentResults):
         for each in self._given:
             weighed.put(each)
         return {p: buffer.most_size for p, buffer in zip(batch.partitions.tolist(), weighed.buffers, strict=True)}
-
-
-def _taken(sent: Sent, rows: Longs) -> Sent:
-    columns: Any = {name: getattr(sent, name)[rows] for name in Sent._fields[:-2]}
-    replaced = sent.replaced
-    if replaced is None:
-        return Sent(**columns, old=lambda: sent.old()[rows])
-    return Sent(**columns, old=lambda: sent.old()[rows], replaced=lambda: (replaced()[0][rows], replaced()[1][rows]))
