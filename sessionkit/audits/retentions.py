@@ -21,7 +21,7 @@ from sessionkit.stores import segments
 
 MOST_REPLAYS = 48
 MOST_INTERVALS = 1_000
-MOST_WORK = 10_000_000  # comparisons, about a second
+MOST_WORK = 10_000_000  # comparisons, some tenths of a second
 CHUNK_WORK = 2_000_000
 STRETCH = 65_536  # retentions that are looked at together
 KEPT_PATHS = 24  # of one replay that loses: those that decide most
