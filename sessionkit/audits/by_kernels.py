@@ -1,8 +1,8 @@
 """An audit that kernels play, and what its results depend on: how late the looks come, and a few sessions.
 
 With any retention that Kafka allows, a record meets the same windows as on a store that forgets nothing, but for a
-session that was closed before. So it is found out once which sessions are met again, and the processor plays these few
-alone. Of all others a retention decides one thing: whether the look for final results still finds them.
+session that was closed before. So it is found out once which sessions are met again; these few are played by themselves
+(`met_again.py`). Of all others a retention decides one thing: whether the look for final results still finds them.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class ByKernels:
         if self._is_met.any():
             smallest_ms = self._settings.default_retention_ms
             noticed |= self._noticed_by(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
-            no_finals = np.full_like(self._events.highest_ms, -1)
-            ours = self._events._replace(highest_ms=no_finals)
+            ours = self._events._replace(
+                highest_ms=np.full_like(self._events.highest_ms, -1)
+            )  # they look for no finals
             kept_ms = max(retention_ms, smallest_ms + 1)
             for part, each in self._noticed_by(ours, kept_ms, smallest_ms + 1, on_disk=False).items():
                 noticed.setdefault(part, Noticed()).add(each)
@@ -130,12 +131,13 @@ class ByKernels:
         if not self._is_met.any():
             return Few(trace.batch.take(np.empty(0, np.int64)), [])
         lag_ms = None if suppression is None else self._windows.close_lag_ms
-        return few_of(trace, self._is_met, self._events, lag_ms)
+        looks_at = np.empty(0, np.int64) if self._looks is None else self._looks.at
+        return few_of(trace, self._is_met, self._events, looks_at, lag_ms)
 
     def run_few(self, few: Few, retention_ms: int) -> Run:
         """Runs these records; looks come when they come among all of them."""
         plan = self._plan
-        how = Life(retention_ms=retention_ms, emit=plan._strategy, emit_interval_ms=1, clock=few.look_count)
+        how = Life(retention_ms=retention_ms, emit=plan._strategy, emit_interval_ms=1, clock=few.clock)
         run = plan._run_life(few.batch, self.store(retention_ms), how)
         return Run(plan, run._outcome, deployed=together((run,), ()), _store=run._store)
 

@@ -75,18 +75,20 @@ class Few(NamedTuple):
     """The records of some sessions, and those of others by which stream time and looks are the same for them."""
 
     batch: RecordBatch
-    look_count: list[int]  # how many looks of its partition came up to each record
+    clock: list[int]  # the number of the last look of its partition at each record: the next one is due with the next
 
 
-def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, suppress_lag_ms: int | None) -> Few:
+def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, looks_at: Longs, suppress_lag_ms: int | None) -> Few:
     """The few records on which it depends what becomes of these sessions, with any retention.
 
-    With suppress it lets go of a session that lies so far behind.
+    Args:
+        looks_at: the record of each look that comes; one more is noted among the events at the end.
+        suppress_lag_ms: how far behind suppress lets go of a session; None: there is no suppress.
     """
     batch, stream_ms = trace.batch, trace.stream_time_ms
     is_needed = (trace.window >= 0) & np.append(is_met, False)[trace.survivor]
     is_look = np.zeros(len(trace), np.bool_)
-    is_look[events.at[events.is_look]] = True
+    is_look[np.intersect1d(events.at[events.is_look], looks_at)] = True
     first, by_partition = grouped(batch.partition, len(batch.partitions))
     for p in np.unique(batch.partition[is_needed]).tolist():
         own = by_partition[first[p] : first[p + 1]]
@@ -103,7 +105,7 @@ def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, suppress_lag_ms
     count, (first, by_partition) = np.zeros(len(rows), np.int64), grouped(batch.partition[rows], len(batch.partitions))
     for own in np.split(by_partition, first[1:-1]):
         count[own] = np.cumsum(is_look[rows[own]])
-    return Few(batch.replace(given_offset=batch.offset).take(rows), count.tolist())
+    return Few(batch.replace(given_offset=batch.offset).take(rows), (count - 1).tolist())
 
 
 def noticed_of(

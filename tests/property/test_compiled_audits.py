@@ -79,7 +79,7 @@ def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     times = np.maximum(1_000_000 + np.cumsum(pauses) - late, 0)
     table = pa.table(
         {"key": rng.choice(["a", "b", "é"], size).tolist(), "time": times, "value": rng.integers(0, 9, size),
-         "partition": rng.integers(0, 2, size)},
+         "arrival": 1_000_000 + np.cumsum(rng.integers(0, 20_000, size)), "partition": rng.integers(0, 2, size)},
     )  # fmt: skip
     is_sessions, advance = rng.random() < 0.75, int(rng.choice([10_000, 30_000]))
     if is_sessions:
@@ -96,6 +96,7 @@ def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
         store=rng.choice(["memory", "rocksdb"]),
         caching=False,
         emit_interval=[None, "1s", "10s", "10m"][rng.integers(4)],
+        clock=[None, "arrival"][rng.integers(2)],
         retention=None if rng.random() < 0.4 else in_ms(windows.retention_ms(None) + int(rng.integers(0, 400_000))),
     )
     return plan, table, how
