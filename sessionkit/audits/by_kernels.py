@@ -24,7 +24,7 @@ from sessionkit.deployed.compiled.run import null_values, runs_compiled
 from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
-from sessionkit.deployed.lives import task_store, together
+from sessionkit.deployed.lives import FORGETTING, task_store, together
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
@@ -62,7 +62,7 @@ class ByKernels:
         """`depends` is False where no retention can change results: then there is nothing to notice."""
         self._plan, self._batch, self._settings, self._depends = plan, batch, settings, depends
         self._windows, self._on_disk = plan._complete_windows, settings.deployment.store == "rocksdb"
-        self._holds_sessions = self._windows.holds == "sessions"
+        self._holds_sessions = FORGETTING[self._windows.holds].finds_closed
         self._looks: Looks | None = None
 
     def store(self, retention_ms: int) -> Any:
@@ -95,18 +95,17 @@ class ByKernels:
         noticed = dict(self._found_by_looks)
         if self._is_met.any():
             smallest_ms = self._settings.default_retention_ms
-            noticed |= self._noticed_by(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
+            noticed |= self._noticed_of(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
             ours = self._events._replace(
                 highest_ms=np.full_like(self._events.highest_ms, -1)
             )  # they look for no finals
             kept_ms = max(retention_ms, smallest_ms + 1)
-            for part, each in self._noticed_by(ours, kept_ms, smallest_ms + 1, on_disk=False).items():
+            for part, each in self._noticed_of(ours, kept_ms, smallest_ms + 1, on_disk=False).items():
                 noticed.setdefault(part, Noticed()).add(each)
         return noticed
 
-    def _noticed_by(self, events: MetAgain, *kept_ms: int, on_disk: bool) -> dict[Hashable, Noticed]:
-        lags_ms = (self._windows.reach_ms, self._windows.close_lag_ms)
-        return noticed_of(events, *lags_ms, *kept_ms, on_disk=on_disk, is_one=self._is_one)
+    def _noticed_of(self, events: MetAgain, kept_ms: int, lowest_ms: int, *, on_disk: bool) -> dict[Hashable, Noticed]:
+        return noticed_of(self._windows, events, kept_ms, lowest_ms, on_disk=on_disk, is_one=self._is_one)
 
     def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
         """The parts of the records of which these results are wrong, and on what that depended."""

@@ -19,6 +19,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.segments import Segments
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.session_kernel import session_is_late
 
 Spans = list[tuple[Longs, Longs, Longs]]  # (lowest, highest, record) of the looks of each partition
@@ -109,7 +110,7 @@ def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, looks_at: Longs
 
 
 def noticed_of(
-    events: MetAgain, gap_ms: int, close_lag_ms: int, retention_ms: int, lowest_ms: int, *, on_disk: bool, is_one: bool
+    windows: WindowKind, events: MetAgain, retention_ms: int, lowest_ms: int, *, on_disk: bool, is_one: bool
 ) -> dict[Hashable, Noticed]:
     """What each session depends on with this retention; all of them as one part where they have an effect on others."""
     count, records = len(events.session), len(events.is_look)
@@ -118,8 +119,8 @@ def noticed_of(
     kept = [np.empty(2 * records, np.int64) for _ in range(3)]
     interval_ms = Segments.of_ms(retention_ms).interval_ms
     notes = play_met(
-        events, gap_ms, close_lag_ms, retention_ms, lowest_ms, on_disk, interval_ms, *room, more_than_ms, at_most_ms,
-        *kept,
+        events, windows.reach_ms, windows.close_lag_ms, retention_ms, lowest_ms, on_disk, interval_ms, *room,
+        more_than_ms, at_most_ms, *kept,
     )  # fmt: skip
     noticed: dict[Hashable, Noticed] = {}
     for session, more, most in zip(events.session.tolist(), more_than_ms.tolist(), at_most_ms.tolist(), strict=True):

@@ -46,7 +46,7 @@ def session_is_late(merged_end_ms, close_time_ms):  # type: ignore[no-untyped-de
     """THE late rule: a record is dropped when the session that it would end up in is closed already.
 
     Judged on the merged session, so an old record is kept when it touches one that is still open.
-    Source: KStreamSessionWindowAggregate (processor and kernel both ask here, and nothing else does).
+    Source: KStreamSessionWindowAggregate (processor, kernel and audit ask here, and nothing else does).
     """
     return merged_end_ms < close_time_ms
 
