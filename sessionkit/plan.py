@@ -381,7 +381,7 @@ class Plan:
             from sessionkit.deployed.deployment import Life
 
             return self._run_life(batch, None, Life(retention_ms=retention_ms, emit=self._strategy, kafka=False))
-        batch = batch if windows.takes_null_values else without_null_values(batch)
+        batch = self._without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
             batch = with_idle_ticks(batch, store)
@@ -414,7 +414,7 @@ class Plan:
             got = shorten(store)
             raise InvalidArgument(problem("what a changelog holds is known from its beginning only", got, want))
         state = of_lives.task_store(str(how.store), windows, self._strategy, retention_ms) if store is None else store
-        batch = batch if windows.takes_null_values else without_null_values(batch)
+        batch = self._without_null_values(batch)
         lives: list[Run] = []
         first, buffers = 0, ()
         changelog = of_lives.changelog_of(state, restarts, retention_ms)
@@ -447,7 +447,7 @@ class Plan:
         from sessionkit.deployed.processor_run import run_processor
 
         windows, named = self._complete_windows, dict(self._aggregations)
-        batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
+        batch = with_idle_ticks(self._without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
             if runs_compiled(windows, named, batch, state, how, self._suppression):
@@ -527,6 +527,10 @@ class Plan:
     def _value_columns(self, *more: str | None) -> tuple[str, ...]:
         """The columns that the aggregations read, and more of them, but None."""
         return tuple(dict.fromkeys((*columns_read(self._aggregations), *(name for name in more if name is not None))))
+
+    def _without_null_values(self, batch: RecordBatch) -> RecordBatch:
+        """The records with those marked that these windows drop for their values; a clock beside them is none."""
+        return batch if self._complete_windows.takes_null_values else without_null_values(batch, self._value_columns())
 
     def _check(self) -> None:
         """Refuses a plan that is not complete."""

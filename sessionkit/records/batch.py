@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -210,19 +210,20 @@ class RecordBatch:
         return implicit_offsets(self.partition, first.copy())
 
 
-def without_null_values(batch: RecordBatch) -> RecordBatch:
-    """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
-    if not batch.values:
+def without_null_values(batch: RecordBatch, columns: Collection[str] | None = None) -> RecordBatch:
+    """The batch with the records marked that have no value in any of these columns, as sliding windows drop them."""
+    values = [column for name, column in batch.values.items() if columns is None or name in columns]
+    if not values:
         return batch
     null = batch.usable
-    for column in batch.values.values():
+    for column in values:
         missing = is_null(column) if isinstance(column, pa.Array) else [each is None for each in column.to_pylist()]
         null &= np.asarray(missing, np.bool_)
     if not null.any():
         return batch
     rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
     rejected[null] = NULL_VALUE
-    said = _lacking(rejected, {NULL_VALUE: ("value", batch.values)})
+    said = _lacking(rejected, {NULL_VALUE: ("value", batch.values if columns is None else columns)})
     return batch.replace(rejected=rejected, remarks=(*batch.remarks, *said))
 
 

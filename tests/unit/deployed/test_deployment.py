@@ -19,6 +19,7 @@ from sessionkit.records.batch import read_records
 from sessionkit.stores.contract import STORE_KINDS
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from tests.deployments import A_SESSION, CLOCK
+from tests.kinds import group_in_ms
 
 PLAN = (
     sk.group_by_key("key", timestamp="at", unit="ms")
@@ -293,3 +294,16 @@ def test_a_cache_has_room_to_the_byte() -> None:
     for size, offsets in ((A_SESSION, [1, 1]), (A_SESSION - 1, [0, 1])):
         run = PLAN.run(rows, deployment=sk.Deployment.plain(retention="1h", caching=f"{size}B"))
         assert run.changelog()["offset"].to_pylist() == offsets
+
+
+@pytest.mark.parametrize("clock", [None, "arrival"])
+def test_sliding_windows_drop_a_null_value_though_a_clock_stands_beside_it(clock: str | None) -> None:
+    """The column of the clock counted as a value, so that a deployment by a wall clock counted such records."""
+    minute = 1_767_225_600_000 + 60_000 * np.arange(3)
+    data = pa.table({"key": ["a"] * 3, "time": minute, "value": [1, None, 2], "arrival": minute})
+    plan = group_in_ms("key", timestamp="time").windowed_by(sk.SlidingWindows(time_difference_ms=1, grace_ms=0))
+    plan = plan.aggregate(total=sk.sum("value"))
+    done = sk.Deployment(store="memory", caching=False, clock=clock)
+    dropped = plan.run(data).dropped().column("reason").to_pylist()
+    assert plan.run(data, deployment=done).dropped().column("reason").to_pylist() == dropped == ["null_value"]
+    assert sk.audit(plan, data, done).counts()["expected"] == 2
