@@ -102,10 +102,11 @@ def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     return plan, table, how
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("first", range(4))
 def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: int) -> None:
     met = losing = 0
-    for seed in range(first, fewer(1_600), 4):
+    for seed in range(first, fewer(800), 4):
         plan, table, how = drawn_alone(seed)
         one = sk.audit(plan, table, how)
         with patch.object(auditing, "kernels_know", lambda *_: False):
