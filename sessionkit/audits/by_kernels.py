@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
 from sessionkit.audits.noticing import closed_after
-from sessionkit.audits.retentions import KEPT_PATHS, Losing
+from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
@@ -30,7 +30,6 @@ from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
-from sessionkit.stores.segments import Segments
 from sessionkit.trace.loops import grouped
 from sessionkit.windows.finals import Looks
 
@@ -96,9 +95,8 @@ class ByKernels:
         if self._is_met.any():
             smallest_ms = self._settings.default_retention_ms
             noticed |= self._noticed_of(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
-            ours = self._events._replace(
-                highest_ms=np.full_like(self._events.highest_ms, -1)
-            )  # they look for no finals
+            nothing_ms = np.full_like(self._events.highest_ms, -1)
+            ours = self._events._replace(highest_ms=nothing_ms)  # which look for no final results
             kept_ms = max(retention_ms, smallest_ms + 1)
             for part, each in self._noticed_of(ours, kept_ms, smallest_ms + 1, on_disk=False).items():
                 noticed.setdefault(part, Noticed()).add(each)
@@ -131,7 +129,7 @@ class ByKernels:
             return Few(trace.batch.take(np.empty(0, np.int64)), [])
         lag_ms = None if suppression is None else self._windows.close_lag_ms
         looks_at = np.empty(0, np.int64) if self._looks is None else self._looks.at
-        return few_of(trace, self._is_met, self._events, looks_at, lag_ms)
+        return few_of(trace, self._events, looks_at, lag_ms)
 
     def run_few(self, few: Few, retention_ms: int) -> Run:
         """Runs these records; looks come when they come among all of them."""
@@ -183,8 +181,7 @@ class ByKernels:
                 lost[0].at_most_ms = self._most_behind_ms
             return lost
         time_ms, observed_ms = self._seen
-        interval_ms = Segments.of_ms(retention_ms).interval_ms
-        gone = np.flatnonzero(time_ms < np.maximum(observed_ms - retention_ms, 0) // interval_ms * interval_ms)
+        gone = np.flatnonzero(~is_live(time_ms, observed_ms, np.array([retention_ms])))
         for at in gone[np.argsort(time_ms[gone] - observed_ms[gone], kind="stable")[:KEPT_PATHS]].tolist():
             lost.append(Noticed())
             lost[-1].gone[int(time_ms[at])] = int(observed_ms[at])
@@ -195,7 +192,7 @@ class ByKernels:
         times, observed = [], []
         trace, columns = self._everything.trace, self._everything.trace.window_columns
         rows = np.flatnonzero((columns.merged_into < 0) & ~self._is_met)
-        own_ms = self._times_ms[rows]
+        own_ms = (columns.end_ms if self._holds_sessions else columns.start_ms)[rows]
         for p, (_, highest_ms, at) in enumerate(self._spans):
             mine = own_ms[columns.partition[rows] == p]
             look = np.searchsorted(highest_ms, mine)
@@ -213,11 +210,6 @@ class ByKernels:
         """The largest time that was put into the store by then."""
         advance_ms = self._windows.advance_ms
         return stream_time_ms if advance_ms is None else stream_time_ms // advance_ms * advance_ms
-
-    @property
-    def _times_ms(self) -> Longs:
-        columns = self._everything.trace.window_columns
-        return columns.end_ms if self._holds_sessions else columns.start_ms
 
     @cached_property
     def _spans(self) -> Spans:

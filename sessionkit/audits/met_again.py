@@ -52,7 +52,7 @@ def met_again(trace: SessionTrace, close_lag_ms: int) -> Flags:
 
 def events_of(trace: SessionTrace, is_met: Flags, before_ms: Longs, spans: Spans) -> MetAgain:
     """What happens to these sessions; `before_ms` is the stream time before each record."""
-    at = np.flatnonzero((trace.window >= 0) & np.append(is_met, False)[trace.survivor])
+    at = np.flatnonzero(np.append(is_met, False)[trace.survivor])
     session, partition, times_ms = trace.survivor[at], trace.batch.partition[at], trace.batch.timestamp_ms[at]
     none = np.full(len(at), -1)
     columns = [(session, at, none > 0, times_ms, trace.stream_time_ms[at], before_ms[at], none, none)]
@@ -79,7 +79,7 @@ class Few(NamedTuple):
     clock: list[int]  # the number of the last look of its partition at each record: the next one is due with the next
 
 
-def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, looks_at: Longs, suppress_lag_ms: int | None) -> Few:
+def few_of(trace: SessionTrace, events: MetAgain, looks_at: Longs, suppress_lag_ms: int | None) -> Few:
     """The few records on which it depends what becomes of these sessions, with any retention.
 
     Args:
@@ -87,8 +87,8 @@ def few_of(trace: SessionTrace, is_met: Flags, events: MetAgain, looks_at: Longs
         suppress_lag_ms: how far behind suppress lets go of a session; None: there is no suppress.
     """
     batch, stream_ms = trace.batch, trace.stream_time_ms
-    is_needed = (trace.window >= 0) & np.append(is_met, False)[trace.survivor]
-    is_look = np.zeros(len(trace), np.bool_)
+    is_needed, is_look = np.zeros((2, len(trace)), np.bool_)
+    is_needed[events.at[~events.is_look]] = True
     is_look[np.intersect1d(events.at[events.is_look], looks_at)] = True
     first, by_partition = grouped(batch.partition, len(batch.partitions))
     for p in np.unique(batch.partition[is_needed]).tolist():
@@ -117,20 +117,20 @@ def noticed_of(
     more_than_ms, at_most_ms = np.full(count, -1), np.full(count, FOREVER_MS)
     room = [np.empty(records + 1, np.int64) for _ in range(3)]
     kept = [np.empty(2 * records, np.int64) for _ in range(3)]
-    interval_ms = Segments.of_ms(retention_ms).interval_ms
+    segments = Segments.of_ms(retention_ms)
     notes = play_met(
-        events, windows.reach_ms, windows.close_lag_ms, retention_ms, lowest_ms, on_disk, interval_ms, *room,
-        more_than_ms, at_most_ms, *kept,
+        events, windows.reach_ms, windows.close_lag_ms, retention_ms, lowest_ms, on_disk, segments.interval_ms,
+        *room, more_than_ms, at_most_ms, *kept,
     )  # fmt: skip
     noticed: dict[Hashable, Noticed] = {}
     for session, more, most in zip(events.session.tolist(), more_than_ms.tolist(), at_most_ms.tolist(), strict=True):
         if more >= 0 or most < FOREVER_MS:
             part = noticed.setdefault(WHOLE if is_one else session, Noticed())
-            part.more_than_ms, part.at_most_ms = max(part.more_than_ms, more), min(part.at_most_ms, most)
+            part.within(more, is_true=True)
+            part.within(most, is_true=False)
     for d, time_ms, observed_ms in zip(*(column[:notes].tolist() for column in kept), strict=True):
         part = noticed.setdefault(WHOLE if is_one else int(events.session[d]), Noticed())
-        is_live = time_ms // interval_ms >= max(observed_ms - retention_ms, 0) // interval_ms
-        part.kept(time_ms, observed_ms, is_true=is_live)
+        part.kept(time_ms, observed_ms, is_true=segments.is_live(time_ms, observed_ms))
     return noticed
 
 

@@ -100,9 +100,9 @@ class Path:
         out = (retentions > self.more_than_ms) & (retentions <= self.at_most_ms)
         if count := self._live_count(int(retentions[0])):
             time_ms, observed_ms = self._live_ms[:count, np.newaxis], self._observed_ms[:count, np.newaxis]
-            out &= _is_live(time_ms, observed_ms, retentions).all(axis=0)
+            out &= is_live(time_ms, observed_ms, retentions).all(axis=0)
         for time_ms, observed_ms in self._gone:
-            out &= ~_is_live(time_ms, observed_ms, retentions)
+            out &= ~is_live(time_ms, observed_ms, retentions)
         interval = _interval(retentions)
         for time_ms, other_ms, is_one in self._pairs:
             out &= (time_ms // interval == other_ms // interval) == is_one
@@ -114,7 +114,7 @@ def _interval(retentions: Longs) -> Longs:
     return np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
 
 
-def _is_live(time_ms: int | Longs, observed_ms: int | Longs, retentions: Longs) -> Flags:
+def is_live(time_ms: int | Longs, observed_ms: int | Longs, retentions: Longs) -> Flags:
     """Whether the segment of this time has not expired once that time was observed, by `Segments`."""
     interval = _interval(retentions)
     oldest = np.maximum(observed_ms - retentions, 0) // interval

@@ -170,6 +170,7 @@ def _sent_by(run: Run) -> Mapping[str, Column]:
     plan, trace = run.plan, run._outcome.kept_trace
     done = None if run.deployed is None else run.deployed.forwarded
     is_told = done is None or (type(done) is SentResults and not done.flushed)
+    is_told &= not run._outcome.window_columns.loaded_count  # what it withdraws of a life before is told by that alone
     if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:
         return run._changelog
     if can_be_null(dict(plan._aggregations)):  # then a window can be withdrawn
