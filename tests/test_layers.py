@@ -235,7 +235,12 @@ def test_each_kind_has_one_late_rule() -> None:
                 asked.setdefault(name, set()).add(module)
     assert asked == {
         "is_late": {"windows.session", "windows.hopping", "windows.sliding.windows"},
-        "session_is_late": {"windows.session", "windows.session_kernel", "audits.met_again"},
+        "session_is_late": {
+            "windows.session",
+            "windows.session_kernel",
+            "deployed.compiled.cached_sessions",
+            "audits.met_again",
+        },
         "window_is_late": {"windows.hopping", "windows.hopping_kernel", "windows.hopping_by_slot"},
         "sliding_is_late": {"windows.sliding.windows"},
     }

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.audits.by_kernels import ByKernels, kernels_know
-from sessionkit.audits.noticing import ByProcessor, depends_on_retention
+from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
 from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
@@ -296,11 +296,12 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     how, smallest_ms = settings.deployment, settings.default_retention_ms
     depends = depends_on_retention(plan, settings)
     notices: ByKernels | ByProcessor
-    if depends and not kernels_know(plan, batch, settings):
-        notices = ByProcessor(plan, batch, settings)
-        how = dataclasses.replace(how, caching=notices.caching)
+    caching = cache_in_effect(plan.suppress(None), batch, settings) if depends and settings.is_cached else how.caching
+    how = dataclasses.replace(how, caching=caching)
+    if depends and not kernels_know(plan, batch, settings, caching):
+        notices = ByProcessor(plan, batch, settings, caching)
     else:
-        notices = ByKernels(plan, batch, settings, depends=depends)
+        notices = ByKernels(plan, batch, settings, caching=caching, depends=depends)
 
     def with_retention(retention_ms: int) -> Audit:
         run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))

@@ -7,6 +7,8 @@ session that was closed before. So it is found out once which sessions are met a
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +22,9 @@ from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
+from sessionkit.base.decisions import LATE
 from sessionkit.deployed.compiled.run import null_values, runs_compiled
+from sessionkit.deployed.compiled.session_cache import FOUND, IS_KEPT
 from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
@@ -30,19 +34,21 @@ from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
+from sessionkit.stores.sizes import byte_count
 from sessionkit.trace.loops import grouped
 from sessionkit.windows.finals import Looks
 
-FOUND = "found by looks"  # the part of all windows that are not met again
+BY_LOOKS = "found by looks"  # the part of all windows that are not met again
 
 
-def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings) -> bool:
+def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
-    if settings.is_cached or len(settings.starts) > 1:
+    if len(settings.starts) > 1 or (settings.is_cached and plan._complete_windows.holds == "windows"):
         return False
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
-    life = Life(retention_ms=settings.retention_ms, emit=strategy)
+    most = byte_count(caching, "caching") if isinstance(caching, str) else caching
+    life = Life(retention_ms=settings.retention_ms, emit=strategy, caching=most)
     batch = with_idle_ticks(batch)
     return runs_compiled(windows, named, batch, store, life, plan._suppression) and not len(null_values(named, batch))
 
@@ -57,16 +63,22 @@ class Seen(NamedTuple):
 class ByKernels:
     """What an audit notices of runs that kernels play."""
 
-    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings, *, depends: bool) -> None:
+    def __init__(
+        self, plan: Plan, batch: RecordBatch, settings: Settings, *, caching: bool | str, depends: bool
+    ) -> None:
         """`depends` is False where no retention can change results: then there is nothing to notice."""
         self._plan, self._batch, self._settings, self._depends = plan, batch, settings, depends
+        self._caching = settings.is_cached and caching
         self._windows, self._on_disk = plan._complete_windows, settings.deployment.store == "rocksdb"
         self._holds_sessions = FORGETTING[self._windows.holds].finds_closed
         self._looks: Looks | None = None
 
     def store(self, retention_ms: int) -> Any:
         """The store of a run."""
-        return task_store(str(self._settings.deployment.store), self._windows, self._plan._strategy, retention_ms)
+        store = task_store(str(self._settings.deployment.store), self._windows, self._plan._strategy, retention_ms)
+        if self._depends and self._caching:
+            store.is_asked = True
+        return store
 
     def waiting(self, expected: Run, run: Run) -> Windows:
         """Final results that the store still has at the end, as no look came after they had become final."""
@@ -91,10 +103,12 @@ class ByKernels:
             return {}
         assert run.deployed is not None, "it was deployed"
         self._looks = self._looks or run.deployed.spans
-        noticed = dict(self._found_by_looks)
-        if self._is_met.any():
-            smallest_ms = self._settings.default_retention_ms
+        noticed, smallest_ms = dict(self._found_by_looks), self._settings.default_retention_ms
+        if self._caching:
+            noticed = self._noticed_behind_cache(run.deployed.answers)
+        elif self._is_met.any():
             noticed |= self._noticed_of(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
+        if self._is_met.any():
             nothing_ms = np.full_like(self._events.highest_ms, -1)
             ours = self._events._replace(highest_ms=nothing_ms)  # which look for no final results
             kept_ms = max(retention_ms, smallest_ms + 1)
@@ -105,6 +119,20 @@ class ByKernels:
     def _noticed_of(self, events: MetAgain, kept_ms: int, lowest_ms: int, *, on_disk: bool) -> dict[Hashable, Noticed]:
         return noticed_of(self._windows, events, kept_ms, lowest_ms, on_disk=on_disk, is_one=self._is_one)
 
+    def _noticed_behind_cache(self, answers: Any) -> dict[Hashable, Noticed]:
+        """What the store behind a cache was asked, but by records that are late however long it keeps sessions."""
+        trace: Any = self._everything.trace
+        answers = answers[(answers["what"] != FOUND) | (trace.decision[answers["at"]] != LATE)]
+        # in a cache without limit each session is there as in `_everything`
+        of = itertools.repeat(WHOLE) if self._is_one else trace.ended_in[answers["row"]].tolist()
+        noticed: defaultdict[Hashable, Noticed] = defaultdict(Noticed)
+        for part, (_, time_ms, observed_ms, _, what, is_true) in zip(of, answers.tolist(), strict=False):
+            if self._on_disk and what == IS_KEPT:
+                noticed[part].kept(time_ms, observed_ms, is_true=bool(is_true))
+            else:
+                noticed[part].within(observed_ms - time_ms, is_true=bool(is_true))
+        return noticed
+
     def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
         """The parts of the records of which these results are wrong, and on what that depended."""
         if not len(wrong.start_ms):
@@ -113,7 +141,7 @@ class ByKernels:
             return ((WHOLE, noticed.get(WHOLE, Noticed())),)
         session = self._session_of(wrong)
         lost = self._lost_by_looks(retention_ms) or [Noticed()] if (session < 0).any() else []
-        return (*_parts(session, noticed), *((FOUND, each) for each in lost))
+        return (*_parts(session, noticed), *((BY_LOOKS, each) for each in lost))
 
     # ---- with other retentions, of the few records that decide
 
@@ -122,7 +150,7 @@ class ByKernels:
         """The records by which it is decided which retentions lose nothing; None: it can be any of them."""
         suppression = self._plan._suppression
         is_limited = suppression is not None and not (suppression.is_final and suppression.most_records is None)
-        if not self._depends or is_limited:
+        if not self._depends or self._caching or is_limited:
             return None
         trace: Any = self._everything.trace
         if not self._is_met.any():
@@ -143,7 +171,7 @@ class ByKernels:
         session = self._session_of(wrong)
         if self._is_one:
             return ((WHOLE, noticed.get(WHOLE, Noticed())),) if (session >= 0).any() else ()
-        lost = [(FOUND, each) for each in self._lost_by_looks(retention_ms)]
+        lost = [(BY_LOOKS, each) for each in self._lost_by_looks(retention_ms)]
         return (*_parts(session, noticed), *lost)
 
     # ---- the windows that no record meets once they are closed
@@ -168,7 +196,7 @@ class ByKernels:
             found.live = dict(zip(self._seen.time_ms.tolist(), self._seen.observed_ms.tolist(), strict=True))
         else:
             found.more_than_ms = self._most_behind_ms
-        return {FOUND: found}
+        return {BY_LOOKS: found}
 
     def _lost_by_looks(self, retention_ms: int) -> list[Noticed]:
         """Of the windows that looks do not find with this retention those that decide most."""
@@ -239,8 +267,8 @@ class ByKernels:
 
     @property
     def _is_one(self) -> bool:
-        """Whether a part has an effect on others: what lies in suppress goes out with the results of other windows."""
-        return self._plan._suppression is not None
+        """Whether a part has an effect on others: what suppress holds, or evicts a cache, goes by other windows too."""
+        return self._plan._suppression is not None or (self._caching is not False and self._caching is not True)
 
     @cached_property
     def _is_met(self) -> Flags:
@@ -266,7 +294,8 @@ class ByKernels:
     def _session_of(self, windows: Windows) -> Longs:
         """The session that is met again in which each of these windows lies; -1 for none."""
         found, trace = np.full(len(windows.start_ms), -1), self._everything.trace
-        session, columns = np.flatnonzero(self._is_met), trace.window_columns
+        columns = trace.window_columns
+        session = np.flatnonzero(columns.merged_into < 0 if self._caching else self._is_met)
         if not len(session):
             return found
         keys = trace.keys.take(columns.key[session]).unique()

@@ -71,12 +71,11 @@ def closed_after(expected: Run, last: Longs) -> Windows:
 class ByProcessor:
     """What an audit notices of runs that the processor plays, on a store that notes each answer."""
 
-    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings) -> None:
+    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> None:
         how, results = settings.deployment, plan.suppress(None)
         self._plan, self._results, self._batch, self._settings = plan, results, batch, settings
-        self.caching = cache_in_effect(results, batch, settings) if settings.is_cached else how.caching
         is_restarted = len(settings.starts) > 1
-        shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, self.caching)
+        shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
         self._waits = how._emit_interval_ms > 0 and plan._strategy == "on_window_close"
         # what lies in the buffer of suppress goes out with the results of other windows
         is_one = (settings.is_cached and not shadowed) or is_restarted or plan._suppression is not None

@@ -79,6 +79,7 @@ class ForgettingStore:
     holds: ClassVar[str]
     shows_boundary = False
     finds_closed = False  # a record can find what is closed: sessions alone
+    is_asked = False  # on which retentions the answers depend that kernels get
 
     def __init__(
         self,

@@ -87,6 +87,7 @@ class Deployed:
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
     spans: Looks | None = None  # the times that each look reads; if told
     seen_ms: Mapping[int, Longs] | None = None  # last instants of windows that reads see at the end; if told
+    answers: Any = None  # of the store behind a cache of sessions: what another retention could change; if told
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
     lives: Sequence[Run] = ()  # a run from each start of the task to its end
@@ -175,8 +176,7 @@ class _ProcessorRun:
         self.looks: list[Look] = []
         self.clock_ms: list[int] = []
         self._at = -1
-        self._commits = Commits(how)
-        self.committed_count = 0
+        self._commits, self.committed_count = Commits(how), 0
         self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
         self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
         self.cache = self._cache(store)

@@ -115,6 +115,7 @@ class Expiry(NamedTuple):
 
     observed_ms: Longs  # the largest time put into each partition of the store; a run moves it on
     null_values: Flags  # records that leave an aggregate null if nothing else is in it; empty: there are none
+    cached: Any = None  # the kernel of sessions behind a record cache, which shows some that the store has forgotten
 
 
 NONE_NULL = np.empty(0, np.bool_)

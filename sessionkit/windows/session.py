@@ -223,7 +223,9 @@ class SessionWindows(metaclass=AnswersNames):
         """The compiled pass over columns."""
         segment_ms = self._segment_ms
         kept_ms = retention_ms if segment_ms == 1 else (SEGMENT_COUNT - 1) * segment_ms
-        kernel = SessionKernel(self.inactivity_gap_ms, self.grace_ms, kept_ms, segment_ms, feed.expiry)
+        kernel = None if feed.expiry is None else feed.expiry.cached
+        if kernel is None:
+            kernel = SessionKernel(self.inactivity_gap_ms, self.grace_ms, kept_ms, segment_ms, feed.expiry)
         return drive_sessions(kernel, feed, folds)
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:

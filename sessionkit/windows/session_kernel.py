@@ -98,7 +98,7 @@ def _near(cells, sessions, slot, t, gap, horizon):  # type: ignore[no-untyped-de
 
 
 @compiled_loop
-def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type: ignore[no-untyped-def]
+def move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type: ignore[no-untyped-def]
     """Moves a slot's list into the cells; False (and how many cells it takes) when there is no room."""
     width = max(gap, 1)
     wanted = 0
@@ -119,7 +119,7 @@ def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type
 
 
 @compiled_loop
-def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[no-untyped-def]
+def note_reopening(sessions, row, i, close, events, counters):  # type: ignore[no-untyped-def]
     """Notes the result of a closed session before a record touches it, unless it came closed from an earlier run."""
     if sessions[row].end < close:
         if sessions[row].closed == 0:
@@ -170,7 +170,7 @@ def run_sessions(  # type: ignore[no-untyped-def]
                     next_older = sessions[row].older
                     if next_older >= 0 and sessions[next_older].end >= max(t - gap, horizon):
                         older, newer = next_older, row
-            if steps > LONG_WALK and not _move_to_cells(cells, sessions, head, k, gap, horizon, counters):
+            if steps > LONG_WALK and not move_to_cells(cells, sessions, head, k, gap, horizon, counters):
                 return i
         elif counters[CELLS] * 2 >= cells.shape[0]:
             counters[CELLS_WANTED] = 1
@@ -211,10 +211,10 @@ def run_sessions(  # type: ignore[no-untyped-def]
                     head[k] = older
         else:
             decision[i] = ADDED
-            _note_reopening(sessions, older, i, close, events, counters)
+            note_reopening(sessions, older, i, close, events, counters)
             if newer >= 0:
                 decision[i] = MERGED
-                _note_reopening(sessions, newer, i, close, events, counters)
+                note_reopening(sessions, newer, i, close, events, counters)
                 c = counters[MERGES]
                 events.merge_at[c] = i
                 events.merge_into[c] = older
@@ -291,8 +291,20 @@ class SessionKernel:
 
     def feed(self, columns: Columns, window: Codes) -> Events:
         """Decides one chunk into its decisions and `window`."""
+        size, counters = len(columns.slot), self._counters
+        self._grow(len(columns.slot_partition), size)
+        counters[MERGES] = counters[REOPENINGS] = 0
+        if self._events is None or len(self._events[0].merge_at) < size:
+            self._events = (room_for(size), room_for(size))
+        events, _ = self._events = self._events[::-1]
+        self._decide(columns, window, events)
+        merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
+        counts = (merges, merges, merges, reopenings, reopenings, reopenings, reopenings)
+        reported: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
+        return Events(*reported)
+
+    def _decide(self, columns: Columns, window: Codes, events: Events) -> None:
         slot, stair, before_ms = columns.slot, columns.stream_time_ms, columns.first_stream_time_ms
-        self._grow(len(columns.slot_partition), len(slot))
         if self._segment_ms > 1:
             stair = stair // self._segment_ms * self._segment_ms
             before_ms = before_ms // self._segment_ms * self._segment_ms
@@ -301,24 +313,15 @@ class SessionKernel:
             observed_ms, is_null = self._expiry.observed_ms, self._expiry.null_values[columns.lo :][: len(slot)]
             times = columns.timestamp_ms
             observe(slot, columns.slot_partition, times, self._retention_ms, observed_ms, found_from_ms)
-        counters = self._counters
-        counters[MERGES] = counters[REOPENINGS] = 0
-        if self._events is None or len(self._events[0].merge_at) < len(slot):
-            self._events = (room_for(len(slot)), room_for(len(slot)))
-        events, _ = self._events = self._events[::-1]
         at = 0
         while True:
             at = run_sessions(
                 at, slot, columns.timestamp_ms, stair, found_from_ms, is_null, *self._limits,
-                self._head, self._sessions, self._cells, columns.decision, window, events, counters,
+                self._head, self._sessions, self._cells, columns.decision, window, events, self._counters,
             )  # fmt: skip
             if at == len(slot):
-                break
+                return
             self._grow_cells(before_ms[columns.slot_partition])
-        merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
-        counts = (merges, merges, merges, reopenings, reopenings, reopenings, reopenings)
-        reported: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
-        return Events(*reported)
 
     def _grow(self, slots: int, records: int) -> None:
         if slots > len(self._head):

@@ -68,8 +68,8 @@ def _named(cases: list[dict[str, Any]]) -> Any:
 
 
 PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy and store
-    "session on_update in_memory": 14,
-    "session on_update rocksdb": 27,
+    "session on_update in_memory": 24,
+    "session on_update rocksdb": 38,
     "session on_close in_memory": 14,
     "session on_close rocksdb": 20,
     "tumbling on_update in_memory": 19,

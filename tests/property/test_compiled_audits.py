@@ -69,7 +69,7 @@ def test_both_say_the_same(first: int) -> None:
 
 
 def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
-    """A plan whose results depend on the retention, without a cache: of sessions, or of final results."""
+    """A plan whose results depend on the retention: of sessions, behind a cache too, or of final results."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 150))
     step = int(rng.choice([1, 40, 3_000, 9_000, 60_000]))
@@ -87,14 +87,18 @@ def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     else:
         windows = sk.TimeWindows(size_ms=advance * int(rng.integers(1, 4)), advance_ms=advance, grace_ms=grace_ms)
     grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
-    plan = grouped.aggregate(n=sk.count(), total=sk.sum("value")) if rng.random() < 0.5 else grouped.count()
-    if not is_sessions or rng.random() < 0.7:
+    caching: bool | str = [False, False, True, "150B", "400B", "1KB", "10MB"][rng.integers(7)] if is_sessions else False
+    plan = grouped.count()
+    if caching is False and rng.random() < 0.5:
+        plan = grouped.aggregate(n=sk.count(), total=sk.sum("value"))
+    if not is_sessions or (caching is False and rng.random() < 0.8):
         plan = plan.emit("on_window_close")
     elif rng.random() < 0.5:
         plan = plan.suppress("until_window_closes")
     how = sk.Deployment(
         store=rng.choice(["memory", "rocksdb"]),
-        caching=False,
+        caching=caching,
+        commit_interval=["1s", "30s", "10m"][rng.integers(3)],
         emit_interval=[None, "1s", "10s", "10m"][rng.integers(4)],
         clock=[None, "arrival"][rng.integers(2)],
         retention=None if rng.random() < 0.4 else in_ms(windows.retention_ms(None) + int(rng.integers(0, 400_000))),

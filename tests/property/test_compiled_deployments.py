@@ -1,5 +1,6 @@
 """What the kernels play of a deployment is what the processor plays: decisions, results, what is refused and held."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +15,7 @@ from sessionkit.deployed.compiled import run as compiled_run
 from sessionkit.deployed.compiled.stores import observed_ms
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.windows.session_kernel import LONG_WALK
 from tests.deployments import processor_only
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms, in_ms
@@ -31,7 +33,7 @@ RESTARTS = ("disk", "changelog", "killed")
 
 def deployment(rng: np.random.Generator, stream: Stream, plan: sk.Plan) -> tuple[sk.Deployment, list[int] | None]:
     """(a deployment, with a cache where kernels know it; its clock if that is not stream time)."""
-    knows_cache = plan._strategy == "on_window_update" and isinstance(plan.windows, sk.TimeWindows)
+    knows_cache = plan._strategy == "on_window_update" and (plan.windows.holds == "windows" or rng.random() < 0.5)
     size = len(stream.table)
     restarts: list[Any] = []
     if size and rng.random() < 0.4:
@@ -194,6 +196,73 @@ def test_compiled_sessions_are_those_of_the_processor(first: int) -> None:
     assert refused > 0
 
 
+@pytest.mark.parametrize("first", SEEDS[::GROUP])
+def test_compiled_caches_of_sessions_are_those_of_the_processor(first: int) -> None:
+    """What a limited cache evicts decides what a record finds; only RocksDB's order of use has a kernel."""
+    compiled = refused = withdrawn = evicted = 0
+    for seed in range(first, first + GROUP):
+        stream, rng = draw(seed), np.random.default_rng(seed)
+        if stream.windows.until_ms is not None:
+            continue
+        stream = in_segments(rng, stream)
+        grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset", on_bad_time="drop")
+        name = str(rng.choice(["count", "sum", "min"]))
+        plan = grouped.windowed_by(stream.windows).aggregate(**{name: AGGREGATIONS[name]})
+        size, caching = len(stream.table), CACHES[1 + rng.integers(len(CACHES) - 1)]
+        how = sk.Deployment.plain(
+            store="memory" if caching is True else "rocksdb",
+            retention=in_ms(stream.retention_ms),
+            commit_every=sorted(set(rng.integers(0, size, int(rng.integers(1, 9))).tolist())) if size else None,
+            caching=caching,
+        )
+        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+            lives = same(plan, stream, how, None, seed)
+        compiled += calls.call_count
+        for life in lives:
+            assert life.deployed is not None
+            refused += len(life.deployed.refused)
+            withdrawn += sum(row["what"] == "tombstone" for row in pa.table(life._changelog).to_pylist())
+            store: Any = life._store
+            evicted += isinstance(store._budget.most, int) and store.most_held > store._budget.most
+    assert compiled > GROUP // 2
+    assert evicted > GROUP // 10
+    assert withdrawn > 0
+    assert refused > 0 or GROUP < 400  # by a store in memory, a session that ends just where its retention does
+
+
+def test_a_cache_shows_sessions_that_the_store_has_forgotten() -> None:
+    """Records of a few keys, about as late as the retention, which is the shortest that Kafka allows."""
+    met_again = forgotten = 0
+    for seed in range(fewer(200)):
+        rng = np.random.default_rng(seed)
+        size, gap, grace = 400, int(rng.choice([1_000, 20_000])), int(rng.choice([0, 1_000, 50_000]))
+        times = np.arange(size) * int(rng.choice([100, 1_500, 9_000])) + 200_000
+        times = times - np.where(rng.random(size) < 0.4, rng.integers(0, 2 * gap + 2 * grace, size), 0)
+        if rng.random() < 0.3:
+            times = times // 60_000 * 60_000 + 59_999  # where a read of a segment ends
+        table = pa.table(
+            {"partition": rng.integers(0, 2, size).astype(np.int32), "offset": np.arange(size),
+             "key": rng.choice(["a", "b", "ab", "c", "d"][: int(rng.integers(1, 6))], size).tolist(),
+             "time": times, "value": np.zeros(size, np.int64), "real": np.zeros(size)},
+        )  # fmt: skip
+        windows = sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)
+        stream = Stream(windows, gap + grace + int(rng.choice([0, 500])), table)
+        grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset")
+        plan = grouped.windowed_by(windows).aggregate(n=sk.count())
+        how = sk.Deployment.plain(
+            retention=in_ms(stream.retention_ms),
+            store="rocksdb",
+            caching=str(rng.choice(["150B", "400B", "1KB", "4KB"])),
+            commit_every=int(rng.choice([1, 7, 30, 1_000])),
+        )
+        (life,) = same(plan, stream, how, None, seed)
+        without = plan._run_deployed(stream.batch(), dataclasses.replace(how, caching=False))
+        met_again += len(life.trace.reopenings.at)
+        forgotten += len(life.trace.window_columns.key) < len(without.trace.window_columns.key)
+    assert met_again > 0
+    assert forgotten > fewer(200) // 10
+
+
 def of_time_windows(rng: np.random.Generator, stream: Stream) -> Stream:
     """The records under tumbling or hopping windows, some of which start at no multiple of their length."""
     gap_ms = stream.windows.inactivity_gap_ms
@@ -236,4 +305,12 @@ def test_many_open_sessions_of_a_key() -> None:
         plan = plan_of(rng, windows)
         if emit == "on_window_close":  # final results are refused with suppress
             plan = plan.suppress(None).emit(emit)
-        same(plan, stream, sk.Deployment.plain(retention=in_ms(stream.retention_ms)), None, seed)
+        retention = in_ms(stream.retention_ms)
+        same(plan, stream, sk.Deployment.plain(retention=retention), None, seed)
+        if emit == "on_window_update":
+            counted = group_in_ms("key", timestamp="time").windowed_by(windows).aggregate(n=sk.count())
+            how = sk.Deployment.plain(
+                retention=retention, store="rocksdb", caching=CACHES[1 + seed % (len(CACHES) - 1)], commit_every=100
+            )
+            (life,) = same(counted, stream, how, None, seed)
+            assert len(life.trace.window_columns.key) > LONG_WALK

@@ -128,6 +128,11 @@ class CompiledLife:
         return [looks.at[found.look]] if len(self._before) > 1 else []
 
     @property
+    def answers(self) -> Any:
+        """What the store was asked behind a cache and another retention could change; None: it is told elsewhere."""
+        return None
+
+    @property
     def spans(self) -> Looks | None:
         """The times that each look for final results reads; None: there is none."""
         return None if self._how.emit == "on_window_update" else self._looks[0]

@@ -19,7 +19,9 @@ from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.deployed.compiled.cache import CachedLife, knows_cache
+from sessionkit.deployed.compiled.cache import CachedLife
+from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, cached_kernel, knows_session_cache
+from sessionkit.deployed.compiled.cached_windows import CachedWindowLife
 from sessionkit.deployed.compiled.life import SessionLife, WindowLife
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.compiled.stores import columns_of, is_known, observed_ms, take_over
@@ -39,6 +41,7 @@ from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 
 LIVES: Mapping[Any, type[SessionLife | WindowLife]] = {SessionWindows: SessionLife, TimeWindows: WindowLife}
+CACHED_LIVES: Mapping[Any, type[CachedLife]] = {SessionWindows: CachedSessionLife, TimeWindows: CachedWindowLife}
 NEVER_NULL = ("count", "count_values", "sum")  # loops whose aggregate is a number from the beginning
 
 
@@ -55,7 +58,7 @@ def runs_compiled(
     return (
         type(windows) in LIVES
         and how.kafka
-        and (not has_cache(windows, how.emit, how.caching) or knows_cache(windows, how))
+        and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, aggregations, batch, store, how))
         and (suppression is None or knows_suppression(suppression, how))
         and not callable(how.clock)
         and all(aggregation.parts for aggregation in aggregations.values())
@@ -66,6 +69,14 @@ def runs_compiled(
         and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(null_values(aggregations, batch)))
     )
+
+
+def _knows_cache(
+    windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Life
+) -> bool:
+    """Whether the cache of this life can be played here: of updates that no restart takes over."""
+    is_known = how.emit == "on_window_update" and how.restart is None
+    return is_known and (windows.holds == "windows" or knows_session_cache(aggregations, batch, store, how))
 
 
 def run_compiled(
@@ -86,18 +97,22 @@ def run_compiled(
     check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     # of other windows none that is open is ever out of a new store
+    is_cached = has_cache(windows, how.emit, how.caching)
     expiry = Expiry(observed.copy(), null_values(aggregations, batch)) if windows.holds == "sessions" else None
+    if expiry is not None and is_cached:
+        expiry = expiry._replace(cached=cached_kernel(windows, batch, how, expiry, store))
     columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
     options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
     outcome = run_from(start, windows, aggregations, batch, how.retention_ms, **options)
-    kind = CachedLife if has_cache(windows, how.emit, how.caching) else LIVES[type(windows)]
-    life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
+    life = (CACHED_LIVES if is_cached else LIVES)[type(windows)](
+        windows, aggregations, outcome, store, how, before, observed, expiry
+    )
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
-    forwarded = SentResults(outcome, life.sent, flushed=kind is CachedLife)
+    forwarded = SentResults(outcome, life.sent, flushed=is_cached)
     if suppression is not None:
         forwarded = HeldResults(suppression, windows, aggregations, forwarded)
     held = life.held()
@@ -114,6 +129,7 @@ def run_compiled(
         spans=life.spans,
         clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
         seen_ms=life.seen_ms(rest),
+        answers=life.answers,
         buffers=forwarded.buffers,
         waiting=forwarded.waiting,
         committed_count=committed_count,

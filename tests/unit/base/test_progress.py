@@ -102,7 +102,7 @@ def test_other_threads_show_nothing(bars: list[Bar]) -> None:
         (lambda plan, data: plan.run(data), "running the plan"),
         (lambda plan, data: plan.run(data, deployment=sk.Deployment()), "running the plan"),
         (
-            lambda plan, data: plan.emit("on_window_update").run(data, deployment=sk.Deployment()),
+            lambda plan, data: plan.emit("on_window_update").run(data, deployment=sk.Deployment(restarts=[9])),
             "replaying the records",
         ),
         (lambda plan, data: sk.sweep(plan, data, grace=[0, "5s"]), "sweeping 2 cells"),
