@@ -50,15 +50,15 @@ def deployed(path: str, *, is_audit: bool) -> Job:
     return call
 
 
-def deployed_sessions(path: str, *, is_audit: bool) -> Job:
-    """Sessions as final results by Kafka's defaults: RocksDB, a look for them every second, no cache."""
+def deployed_sessions(path: str, *, is_audit: bool, emit: str) -> Job:
+    """Sessions by Kafka's defaults: RocksDB; final results without a cache, updates behind one of 10 MB."""
 
     def call() -> Any:
         import sessionkit as sk
 
         grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
         windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
-        return _deployed(grouped.windowed_by(windows).emit("on_window_close").count(), path, is_audit=is_audit)
+        return _deployed(grouped.windowed_by(windows).emit(emit).count(), path, is_audit=is_audit)
 
     return call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from benchmarks.data import steady
 from benchmarks.model import OURS, Case, Side, Topic, of
@@ -37,22 +38,23 @@ def time_topic(records: int) -> Topic:
 
 
 def deployed_topic(records: int) -> Topic:
-    def case(words: str, job: str, *, is_audit: bool) -> Case:
-        sides = (Side(OURS, job, {"is_audit": is_audit}, repeats=1),)
-        return Case(words, **of("zipf-text", records), sides=sides)
+    def case(words: str, job: str, **options: Any) -> Case:
+        return Case(words, **of("zipf-text", records), sides=(Side(OURS, job, options, repeats=1),))
 
     tumbling, sessions = "windows.deployed", "windows.deployed_sessions"
-    cases = (
+    cases = [
         case("A run", tumbling, is_audit=False),
         case("An audit, with the retentions that are safe", tumbling, is_audit=True),
-        case("A run of sessions, emitted on close", sessions, is_audit=False),
-        case("An audit of sessions, emitted on close, with the retentions that are safe", sessions, is_audit=True),
-    )
+    ]
+    for emit, words in (("on_window_close", "emitted on close"), ("on_window_update", "on update behind a cache")):
+        audited = f"An audit of sessions, {words}, with the retentions that are safe"
+        cases.append(case(f"A run of sessions, {words}", sessions, is_audit=False, emit=emit))
+        cases.append(case(audited, sessions, is_audit=True, emit=emit))
     words = (
         "Tumbling windows of 10 minutes, counted, with the final results of suppress, and sessions with a gap of 30 s, "
         "in a deployment with Kafka's defaults: from a Parquet file to the changelog, or to the words of an audit."
     )
-    return Topic("deployed", "Deployments of Kafka Streams", words, cases)
+    return Topic("deployed", "Deployments of Kafka Streams", words, tuple(cases))
 
 
 def sliding_topic(records: int) -> Topic:

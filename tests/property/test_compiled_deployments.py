@@ -33,7 +33,7 @@ RESTARTS = ("disk", "changelog", "killed")
 
 def deployment(rng: np.random.Generator, stream: Stream, plan: sk.Plan) -> tuple[sk.Deployment, list[int] | None]:
     """(a deployment, with a cache where kernels know it; its clock if that is not stream time)."""
-    knows_cache = plan._strategy == "on_window_update" and (plan.windows.holds == "windows" or rng.random() < 0.5)
+    knows_cache = plan.windows.holds == "windows" or (plan._strategy == "on_window_update" and rng.random() < 0.5)
     size = len(stream.table)
     restarts: list[Any] = []
     if size and rng.random() < 0.4:

@@ -1,7 +1,8 @@
 """The record cache before a store of tumbling or hopping windows, over columns: what goes through it, and when.
 
 A window that a record still counts in is always found, in the cache or behind it: it is no further behind than Kafka's
-smallest retention. So the cache only decides when a value is written and sent, and how the store then stands to it.
+smallest retention. So the cache only decides when a value is written and sent, how the store then stands to it, and
+which final results a look finds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Longs, Rows
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
@@ -21,56 +22,142 @@ from sessionkit.deployed.compiled.life import WindowLife
 from sessionkit.deployed.compiled.sent import aggregates_at
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.sizes import value_bytes
+from sessionkit.stores.typed_bytes import BY_TIME
 from sessionkit.trace.sent import NO_VALUE, UPDATE, Sent
+from sessionkit.windows.finals import Finals
 
 _PLACE_BYTES = 8 + 8 + 4  # of an entry's key: its segment, the start of the window, and a number
 _TIMESTAMP_BYTES = 8  # before the value
 
 
 class _Cache(NamedTuple):
-    """Its entries by last use, the dirty ones by last write, and of each window its bytes there and its last touch."""
+    """Its entries by last use, the dirty ones by last write, and what cache and store have of each window."""
 
     used: Chain
     dirty: Chain
-    held: Longs  # bytes; -1: not in the cache
-    touch: Longs  # by which it is dirty; -1: it is not
-    most: Longs  # one number: the most bytes at once
+    held: Longs  # bytes of each window there; -1: it is not in the cache
+    touch: Longs  # the last one of each window, by which it is dirty; -1: it is not
+    start_ms: Longs
+    stored: Flags  # windows that the store took
+    found: Flags  # windows that a look found
+    observed_ms: Longs  # by the store of each partition
+    most_held: Longs  # one number: the most bytes at once
+
+
+class _Rules(NamedTuple):
+    """What fits into the cache, and how the store behind it forgets."""
+
+    most: int  # bytes; INT64_MAX: all
+    retention_ms: int
+    interval_ms: int  # of segments; 0 in memory
+    boundary_ms: int  # 1: the store shows a window just `retention` behind
+
+
+class _Writes(NamedTuple):
+    """The writes to the store: the touch whose value each has, and the record at which it happens."""
+
+    touch: Longs
+    at: Longs
+    number: Longs  # one: how many there are
+
+
+class _Reads(NamedTuple):
+    """The looks for final results, by record: each finds the windows at some places in order of start and key."""
+
+    at: Longs
+    partition: Codes
+    begin: Longs
+    end: Longs
+    last: Longs  # the end of the places of its partition
+    highest_ms: Longs
+    ordered: Rows  # all windows by partition, start and key
 
 
 @compiled_loop
-def _flush(cache, own, at, written, written_at, count):  # type: ignore[no-untyped-def]
+def _write(cache, rules, writes, own, row, at):  # type: ignore[no-untyped-def]
+    """Hands an entry on to the store, which takes what its retention, or on disk a live segment, has."""
+    n, start = writes.number[0], cache.start_ms[row]
+    writes.touch[n], writes.at[n] = cache.touch[row], at
+    writes.number[0] = n + 1
+    cache.touch[row] = NOWHERE
+    observed = cache.observed_ms[own] = max(cache.observed_ms[own], start)
+    first = observed - rules.retention_ms + 1
+    if rules.interval_ms > 0:
+        first = max(observed - rules.retention_ms, 0) // rules.interval_ms * rules.interval_ms
+    cache.stored[row] = start >= first
+
+
+@compiled_loop
+def _flush(cache, rules, writes, own, at):  # type: ignore[no-untyped-def]
     """Writes the dirty entries of a partition in order of their last writes."""
     row = cache.dirty.first[own]
     while row != NOWHERE:
-        written[count], written_at[count] = cache.touch[row], at
-        count += 1
-        cache.touch[row] = NOWHERE
+        _write(cache, rules, writes, own, row, at)
         row = cache.dirty.behind[row]
     cache.dirty.first[own] = cache.dirty.last[own] = NOWHERE
-    return count
+
+
+@compiled_loop
+def _use(cache, own, row):  # type: ignore[no-untyped-def]
+    take_out(cache.used, own, row)
+    append(cache.used, own, row)
+
+
+@compiled_loop
+def _look(cache, rules, reads, k):  # type: ignore[no-untyped-def]
+    """Finds final results in the cache and behind it. On disk it goes one entry further, if that is in its segment."""
+    own, ordered, is_limited = reads.partition[k], reads.ordered, rules.most < INT64_MAX
+    from_ms = cache.observed_ms[own] - rules.retention_ms + 1 - rules.boundary_ms
+    for place in range(reads.begin[k], reads.end[k]):
+        row = ordered[place]
+        if cache.held[row] >= 0:
+            cache.found[row] = True
+            if is_limited:
+                _use(cache, own, row)
+        else:
+            cache.found[row] = cache.stored[row] and cache.start_ms[row] >= from_ms
+    if is_limited:
+        behind_ms = (reads.highest_ms[k] // rules.interval_ms + 1) * rules.interval_ms
+        for place in range(reads.end[k], reads.last[k]):
+            row = ordered[place]
+            if cache.start_ms[row] >= behind_ms:
+                break
+            if cache.held[row] >= 0:
+                _use(cache, own, row)
+                break
+
+
+@compiled_loop
+def _until(record, cache, rules, reads, commits, done, writes):  # type: ignore[no-untyped-def]
+    """Does the looks and commits that come before a record; `done` says how many of both have come."""
+    while True:
+        is_look = done[0] < reads.at.shape[0] and reads.at[done[0]] < record
+        is_commit = done[1] < commits.shape[0] and commits[done[1]] < record
+        if is_look and not (is_commit and commits[done[1]] < reads.at[done[0]]):
+            _look(cache, rules, reads, done[0])
+            done[0] += 1
+        elif is_commit:
+            for own in range(cache.observed_ms.shape[0]):
+                _flush(cache, rules, writes, own, commits[done[1]])
+            done[1] += 1
+        else:
+            return
 
 
 @compiled_loop
 def cache_touches(  # type: ignore[no-untyped-def]
-    record, window, partition, size, commits, most, cache, written, written_at
+    record, window, partition, size, reads, commits, done, rules, cache, writes
 ):
-    """Puts touches into the cache, one after the other; how many writes to the store follow from that.
+    """Puts touches into the cache, one after the other, with the looks and commits between them.
 
     `record`, `window` and `size` (bytes of the entry) integers (n,) of each touch, `partition` of each window;
-    `commits` int64 are the records after which all is written, and `most` is how many bytes fit. `written` and
-    `written_at` int64 (n,) receive the touch whose value each write has, and the record at which it happens.
+    `commits` int64 are the records after which all is written.
 
-    Source: NamedCache, ThreadCache; see also `stores.cache.named_cache`.
+    Source: CachingWindowStore, NamedCache, ThreadCache; see also `stores.cache.named_cache`.
     """
-    count, total, following = 0, 0, 0
-    for t in range(record.shape[0] + 1):
-        is_last = t == record.shape[0]
-        while following < commits.shape[0] and (is_last or commits[following] < record[t]):
-            for own in range(cache.dirty.first.shape[0]):
-                count = _flush(cache, own, commits[following], written, written_at, count)
-            following += 1
-        if is_last:
-            break
+    total = 0
+    for t in range(record.shape[0]):
+        _until(record[t], cache, rules, reads, commits, done, writes)
         row = window[t]
         own = partition[row]
         if cache.held[row] >= 0:
@@ -82,18 +169,17 @@ def cache_touches(  # type: ignore[no-untyped-def]
         append(cache.dirty, own, row)
         cache.held[row], cache.touch[row] = size[t], t
         total += size[t]
-        cache.most[0] = max(cache.most[0], total)
-        while total > most and cache.used.first[own] != NOWHERE:
+        cache.most_held[0] = max(cache.most_held[0], total)
+        while total > rules.most and cache.used.first[own] != NOWHERE:
             oldest = cache.used.first[own]
             take_out(cache.used, own, oldest)
             total -= cache.held[oldest]
             cache.held[oldest] = -1
             if cache.touch[oldest] >= 0:
-                written[count], written_at[count] = cache.touch[oldest], record[t]
                 take_out(cache.dirty, own, oldest)
-                cache.touch[oldest] = NOWHERE
-                count = _flush(cache, own, record[t], written, written_at, count + 1)
-    return count
+                _write(cache, rules, writes, own, oldest, record[t])
+                _flush(cache, rules, writes, own, record[t])
+    _until(INT64_MAX, cache, rules, reads, commits, done, writes)
 
 
 class CachedWindowLife(CachedLife, WindowLife):
@@ -104,17 +190,52 @@ class CachedWindowLife(CachedLife, WindowLife):
         touches, columns, count = self._trace.touches, self._outcome.window_columns, len(self._trace)
         self._live = live = np.flatnonzero(touches.effect != LATE)
         partitions, size = len(self._before), len(columns.key)
-        used, dirty = Chain.none(partitions, size), Chain.none(partitions, size)
-        self._cache = _Cache(used, dirty, np.full(size, -1), np.full(size, NOWHERE), np.zeros(1, np.int64))
-        written, written_at = np.empty((2, len(live)), np.int64)
-        record, window = touches.record[live], touches.window[live]
-        most = INT64_MAX if self.most is None else int(min(self.most, INT64_MAX))
-        commits = all_commits(self._how, count)
-        writes = cache_touches(
-            record, window, columns.partition, self._sizes(), commits, most, self._cache, written, written_at
+        self._cache = _Cache(
+            used=Chain.none(partitions, size),
+            dirty=Chain.none(partitions, size),
+            held=np.full(size, -1),
+            touch=np.full(size, NOWHERE),
+            start_ms=columns.start_ms,
+            stored=np.zeros(size, np.bool_),
+            found=np.zeros(size, np.bool_),
+            observed_ms=self._observed_before_ms.copy(),
+            most_held=np.zeros(1, np.int64),
         )
-        self._step, self._at = live[written[:writes]], written_at[:writes].copy()
+        rules = _Rules(
+            most=INT64_MAX if self.most is None else int(min(self.most, INT64_MAX)),
+            retention_ms=self._how.retention_ms,
+            interval_ms=0 if self._segments is None else self._segments.interval_ms,
+            boundary_ms=self._boundary_ms,
+        )
+        written, written_at = np.empty((2, len(live)), np.int64)
+        writes = _Writes(written, written_at, np.zeros(1, np.int64))
+        cache_touches(
+            touches.record[live], touches.window[live], columns.partition, self._sizes(), self._reads,
+            all_commits(self._how, count), np.zeros(2, np.int64), rules, self._cache, writes,
+        )  # fmt: skip
+        count = int(writes.number[0])
+        self._step, self._at = live[written[:count]], written_at[:count].copy()
         self._window = touches.window[self._step]
+
+    @property
+    def _reads(self) -> _Reads:
+        """The looks for final results, in the order of the records."""
+        columns, looks = self._outcome.window_columns, self.spans
+        none = np.empty(0, np.int64)
+        if looks is None:
+            return _Reads(none, none.astype(np.int32), none, none, none, none, none)
+        rank = self._outcome.key_ranks[columns.key]
+        ordered = order_by(columns.partition, columns.start_ms, rank)
+        last = np.searchsorted(columns.partition[ordered], np.arange(len(self._before)), "right")
+        own = np.repeat(np.arange(len(self._before), dtype=np.int32), np.diff(looks.first))
+        begin, end = np.empty((2, len(own)), np.int64)
+        for p, first in enumerate(np.append(0, last)[:-1].tolist()):
+            mine, starts_ms = slice(looks.first[p], looks.first[p + 1]), columns.start_ms[ordered[first : last[p]]]
+            begin[mine] = first + np.searchsorted(starts_ms, looks.lowest_ms[mine])
+            end[mine] = first + np.searchsorted(starts_ms, looks.highest_ms[mine], "right")
+        turn = np.argsort(looks.at, kind="stable")
+        highest_ms = looks.highest_ms[turn]
+        return _Reads(looks.at[turn], own[turn], begin[turn], end[turn], last[own][turn], highest_ms, ordered)
 
     def _sizes(self) -> Longs:
         """The bytes of the entry of each touch, where they are counted."""
@@ -125,7 +246,8 @@ class CachedWindowLife(CachedLife, WindowLife):
             values: Any = 8
         else:
             values = [value_bytes(each) for each in aggregates_at(outcome, (self._live, window))[0]]
-        bare = ENTRY_BYTES + _PLACE_BYTES + _TIMESTAMP_BYTES
+        is_by_time = self._segments is not None and self.spans is not None
+        bare = ENTRY_BYTES + _PLACE_BYTES + len(BY_TIME) * is_by_time + _TIMESTAMP_BYTES
         return bare + key_lengths(outcome.keys)[outcome.window_columns.key[window]] + np.asarray(values, np.int64)
 
     @cached_property
@@ -152,7 +274,9 @@ class CachedWindowLife(CachedLife, WindowLife):
         return tuple(self._at[~taken].tolist())
 
     def sent(self) -> Sent:
-        """Each value that was written, told by the last record of its partition until then."""
+        """Final results that looks found; else each value that was written, told by the last record before it."""
+        if self.spans is not None:
+            return super().sent()
         columns, at = self._outcome.window_columns, self._last_records(self._at, self._window)
         what, bounds = np.full(len(at), UPDATE, np.uint8), (columns.start_ms, columns.end_ms)
         start_ms, end_ms = (each[self._window] for each in bounds)
@@ -173,4 +297,10 @@ class CachedWindowLife(CachedLife, WindowLife):
 
     @property
     def _most_held(self) -> int:
-        return int(self._cache.most[0])
+        return int(self._cache.most_held[0])
+
+    def _seen(self, found: Finals) -> Finals:
+        return found.take(np.flatnonzero(self._cache.found[found.window]))
+
+    def _visible_from_ms(self) -> Longs:
+        return np.zeros(len(self._looks[0].at), np.int64)  # the cache knows which are there

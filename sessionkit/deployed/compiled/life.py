@@ -310,19 +310,26 @@ class WindowLife(CompiledLife):
         advance_ms = self._windows.advance_ms or 1
         return np.maximum(stream_time_ms // advance_ms * advance_ms, -1)
 
+    def _visible_from_ms(self) -> Longs:
+        """The first start that the store shows at each look."""
+        observed_ms = self._newest_start_ms(self._trace.stream_time_ms[self._looks[0].at])
+        return observed_ms - self._how.retention_ms + 1 - self._boundary_ms
+
+    def _seen(self, found: Finals) -> Finals:
+        """Those of the windows of looks that are there."""
+        return found
+
     @cached_property
     def _finals(self) -> Finals:
         trace, (looks, _), columns = self._trace, self._looks, self._outcome.window_columns
-        observed_ms = self._newest_start_ms(trace.stream_time_ms[looks.at])
-        visible_from_ms = observed_ms - self._how.retention_ms + 1 - self._boundary_ms
         touches, last = trace.touches, np.full(len(columns.key), -1)
         live = np.flatnonzero(touches.effect != LATE)
         last[touches.window[live]] = live
         room = Finals.room(len(columns.key))
         count = find_final_windows(
-            columns.start_ms, columns.end_ms, columns.partition, last, looks, visible_from_ms, room
+            columns.start_ms, columns.end_ms, columns.partition, last, looks, self._visible_from_ms(), room
         )
-        found = room.take(slice(count))
+        found = self._seen(room.take(slice(count)))
         rank = self._outcome.key_ranks[columns.key[found.window]]
         return found.take(order_by(*self._in_turn(found), found.start_ms, rank))
 

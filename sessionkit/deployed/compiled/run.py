@@ -7,6 +7,7 @@ that, column by column: the results that are sent, the looks for final ones, wha
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.deployed.compiled.cache import CachedLife
+from sessionkit.deployed.compiled.cache import CachedLife, most_bytes
 from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, cached_kernel, knows_session_cache
 from sessionkit.deployed.compiled.cached_windows import CachedWindowLife
 from sessionkit.deployed.compiled.life import SessionLife, WindowLife
@@ -74,9 +75,12 @@ def runs_compiled(
 def _knows_cache(
     windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Life
 ) -> bool:
-    """Whether the cache of this life can be played here: of updates that no restart takes over."""
-    is_known = how.emit == "on_window_update" and how.restart is None
-    return is_known and (windows.holds == "windows" or knows_session_cache(aggregations, batch, store, how))
+    """Whether the cache of this life can be played here: no restart takes it over; in memory a look uses all of it."""
+    if how.restart is not None:
+        return False
+    if windows.holds == "sessions":
+        return knows_session_cache(aggregations, batch, store, how)
+    return how.emit == "on_window_update" or store.is_persistent or most_bytes(how) in (None, math.inf)
 
 
 def run_compiled(
@@ -112,7 +116,7 @@ def run_compiled(
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
-    forwarded = SentResults(outcome, life.sent, flushed=is_cached)
+    forwarded = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
     if suppression is not None:
         forwarded = HeldResults(suppression, windows, aggregations, forwarded)
     held = life.held()
