@@ -294,9 +294,11 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
     how, smallest_ms = settings.deployment, settings.default_retention_ms
-    depends = depends_on_retention(plan, settings)
+    caching, depends = how.caching, depends_on_retention(plan, settings, how.caching)
+    if depends and settings.is_cached:
+        caching = cache_in_effect(plan.suppress(None), batch, settings)
+        depends = depends_on_retention(plan, settings, caching)
     notices: ByKernels | ByProcessor
-    caching = cache_in_effect(plan.suppress(None), batch, settings) if depends and settings.is_cached else how.caching
     how = dataclasses.replace(how, caching=caching)
     if depends and not kernels_know(plan, batch, settings, caching):
         notices = ByProcessor(plan, batch, settings, caching)

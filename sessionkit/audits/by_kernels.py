@@ -24,10 +24,10 @@ from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.deployed.compiled.run import null_values, runs_compiled
-from sessionkit.deployed.compiled.session_cache import FOUND, IS_KEPT
+from sessionkit.deployed.compiled.session_cache import AHEAD, FOUND, IS_KEPT
 from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.independent_parts import WHOLE
+from sessionkit.deployed.independent_parts import WHOLE, span_ms
 from sessionkit.deployed.lives import FORGETTING, task_store, together
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.engine.idle_partitions import with_idle_ticks
@@ -43,9 +43,9 @@ BY_LOOKS = "found by looks"  # the part of all windows that are not met again
 
 def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
-    if len(settings.starts) > 1 or (settings.is_cached and plan._complete_windows.holds == "windows"):
-        return False
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
+    if len(settings.starts) > 1:
+        return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
     most = byte_count(caching, "caching") if isinstance(caching, str) else caching
     life = Life(retention_ms=settings.retention_ms, emit=strategy, caching=most)
@@ -105,7 +105,7 @@ class ByKernels:
         self._looks = self._looks or run.deployed.spans
         noticed, smallest_ms = dict(self._found_by_looks), self._settings.default_retention_ms
         if self._caching:
-            noticed = self._noticed_behind_cache(run.deployed.answers)
+            noticed = self._noticed_behind_cache(run.deployed.answers, retention_ms)
         elif self._is_met.any():
             noticed |= self._noticed_of(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
         if self._is_met.any():
@@ -119,19 +119,27 @@ class ByKernels:
     def _noticed_of(self, events: MetAgain, kept_ms: int, lowest_ms: int, *, on_disk: bool) -> dict[Hashable, Noticed]:
         return noticed_of(self._windows, events, kept_ms, lowest_ms, on_disk=on_disk, is_one=self._is_one)
 
-    def _noticed_behind_cache(self, answers: Any) -> dict[Hashable, Noticed]:
+    def _noticed_behind_cache(self, answers: Any, retention_ms: int) -> dict[Hashable, Noticed]:
         """What the store behind a cache was asked, but by records that are late however long it keeps sessions."""
         trace: Any = self._everything.trace
-        answers = answers[(answers["what"] != FOUND) | (trace.decision[answers["at"]] != LATE)]
-        # in a cache without limit each session is there as in `_everything`
+        if self._holds_sessions:
+            answers = answers[(answers["what"] != FOUND) | (trace.decision[answers["at"]] != LATE)]
+        # in a cache without limit each window is there as in `_everything`
         of = itertools.repeat(WHOLE) if self._is_one else trace.ended_in[answers["row"]].tolist()
         noticed: defaultdict[Hashable, Noticed] = defaultdict(Noticed)
-        for part, (_, time_ms, observed_ms, _, what, is_true) in zip(of, answers.tolist(), strict=False):
-            if self._on_disk and what == IS_KEPT:
-                noticed[part].kept(time_ms, observed_ms, is_true=bool(is_true))
+        for part, (_, time_ms, other_ms, _, what, is_true) in zip(of, answers.tolist(), strict=False):
+            if what == AHEAD:
+                noticed[part].in_segments(time_ms, other_ms, retention_ms, self._span_ms)
+            elif self._on_disk and what == IS_KEPT:
+                noticed[part].kept(time_ms, other_ms, is_true=bool(is_true))
             else:
-                noticed[part].within(observed_ms - time_ms, is_true=bool(is_true))
+                noticed[part].within(other_ms - time_ms, is_true=bool(is_true))
         return noticed
+
+    @cached_property
+    def _span_ms(self) -> int:
+        """How far behind the store can need a window."""
+        return span_ms(self._windows, self._batch, waits=self._settings.deployment._emit_interval_ms > 0)
 
     def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
         """The parts of the records of which these results are wrong, and on what that depended."""

@@ -169,18 +169,10 @@ class ForgettingStore:
         """Where a window stands among those of a partition, as Kafka's store goes through them."""
 
     def notice_segments(self, time_ms: int, other_ms: int) -> None:
-        """A limited cache's order of use depends on whether these two times lie in one segment.
-
-        What it evicts first matters only where the store can forget something that is needed.
-        """
-        if not self.notices:
-            return
-        noticed = self.noticed[self._part_of(0, b"", time_ms)]
-        if self.retention_ms > self._part_of.span_ms:
-            noticed.more_than_ms = max(noticed.more_than_ms, self._part_of.span_ms)
-        else:
-            is_one = self.segments.id_of(time_ms) == self.segments.id_of(other_ms)
-            (noticed.together if is_one else noticed.apart).add((time_ms, other_ms))
+        """Takes note of two times of which it counts whether they lie in one segment."""
+        if self.notices:
+            noticed = self.noticed[self._part_of(0, b"", time_ms)]
+            noticed.in_segments(time_ms, other_ms, self.retention_ms, self._part_of.span_ms)
 
     # ---- rules
 

@@ -42,7 +42,7 @@ class Parts(Whole):
         self._windows, self.is_one = windows, is_one
         self._late: set[tuple[int, bytes, int]] = set()
         self._ends: dict[tuple[int, bytes], list[int]] = {}  # the last record of each part
-        self.span_ms = _span(windows, batch, waits=waits)
+        self.span_ms = span_ms(windows, batch, waits=waits)
         if windows.advance_ms is not None:
             return
         # sliding windows: twice the time difference, and the millisecond between two windows on each side
@@ -83,7 +83,7 @@ class Parts(Whole):
         return (partition, raw, time_ms) not in self._late
 
 
-def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
+def span_ms(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
     """How far behind the store can need a window: final ones it does not, unless the look for them waits."""
     times = batch.timestamp_ms
     if not len(times):

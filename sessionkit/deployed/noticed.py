@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sessionkit.stores.segments import Segments
+
 FOREVER_MS = 2**62  # as a retention
 
 
@@ -36,3 +38,16 @@ class Noticed:
             self.live[time_ms] = max(self.live.get(time_ms, observed_ms), observed_ms)
         else:
             self.gone[time_ms] = min(self.gone.get(time_ms, observed_ms), observed_ms)
+
+    def in_segments(self, time_ms: int, other_ms: int, retention_ms: int, span_ms: int) -> None:
+        """A limited cache's order of use depends on whether these two times lie in one segment.
+
+        What it evicts first matters only where the store can forget something that is needed: from a retention of more
+        than `span_ms` on it does not.
+        """
+        if retention_ms > span_ms:
+            self.more_than_ms = max(self.more_than_ms, span_ms)
+        else:
+            segments = Segments.of_ms(retention_ms)
+            is_one = segments.id_of(time_ms) == segments.id_of(other_ms)
+            (self.together if is_one else self.apart).add((time_ms, other_ms))

@@ -74,12 +74,12 @@ PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy
     "session on_close rocksdb": 20,
     "tumbling on_update in_memory": 19,
     "tumbling on_update rocksdb": 14,
-    "tumbling on_close in_memory": 3,
-    "tumbling on_close rocksdb": 5,
+    "tumbling on_close in_memory": 6,
+    "tumbling on_close rocksdb": 10,
     "hopping on_update in_memory": 15,
     "hopping on_update rocksdb": 13,
-    "hopping on_close in_memory": 8,
-    "hopping on_close rocksdb": 6,
+    "hopping on_close in_memory": 9,
+    "hopping on_close rocksdb": 8,
 }
 
 

@@ -17,10 +17,10 @@ from sessionkit.base.arrays import Codes, Longs, Rows, numpy_array
 from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import CACHES
-from sessionkit.engine.commit import columns_at
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.cache.sessions import CachingSessionStore
 from sessionkit.stores.cache.windows import CachingWindowStore
+from sessionkit.stores.contract import StoredColumns
 from sessionkit.stores.rows import as_stored
 from sessionkit.trace.loops import grouped
 
@@ -90,13 +90,18 @@ class CachedLife(CompiledLife):
         """The cache as it is at the end; its entries are made when somebody asks for them."""
         front = CACHES[self._windows.holds](store, None, self.most)
         front.take_over(self._most_held, partial(self._fill, front))
+        front.shown = self._shown
         return front
+
+    def _shown(self, number: int) -> StoredColumns:
+        """What reads of a partition see at the end."""
+        seen = self._seen_rows
+        return self._columns(seen[self._outcome.window_columns.partition[seen] == list(self._before).index(number)])
 
     def _fill(self, front: Any) -> None:
         columns, cached = self._outcome.window_columns, self.cached_rows
         for code, number in enumerate(self._before):
-            rows = cached[columns.partition[cached] == code]
-            held = columns_at(self._outcome, rows, self._windows.holds, self._closed_before[rows])
+            held = self._columns(cached[columns.partition[cached] == code])
             for _, each in as_stored(held):
                 front.write(each, partition=number)
             mine = self._times_ms[columns.partition == code]

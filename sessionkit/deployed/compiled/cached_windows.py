@@ -20,6 +20,7 @@ from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixe
 from sessionkit.deployed.compiled.chains import NOWHERE, Chain, append, take_out
 from sessionkit.deployed.compiled.life import WindowLife
 from sessionkit.deployed.compiled.sent import aggregates_at
+from sessionkit.deployed.compiled.session_cache import AHEAD, ANSWER, FOUND, IS_KEPT, StructArray, take_note
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.stores.typed_bytes import BY_TIME
@@ -41,7 +42,10 @@ class _Cache(NamedTuple):
     stored: Flags  # windows that the store took
     found: Flags  # windows that a look found
     observed_ms: Longs  # by the store of each partition
+    newest_ms: Longs  # the newest window that was put of each partition
     most_held: Longs  # one number: the most bytes at once
+    answers: StructArray  # rows of `ANSWER`, of final results
+    answered: Longs  # one number: how many there are
 
 
 class _Rules(NamedTuple):
@@ -49,6 +53,7 @@ class _Rules(NamedTuple):
 
     most: int  # bytes; INT64_MAX: all
     retention_ms: int
+    lowest_ms: int  # the smallest retention that Kafka allows
     interval_ms: int  # of segments; 0 in memory
     boundary_ms: int  # 1: the store shows a window just `retention` behind
 
@@ -85,6 +90,14 @@ def _write(cache, rules, writes, own, row, at):  # type: ignore[no-untyped-def]
     if rules.interval_ms > 0:
         first = max(observed - rules.retention_ms, 0) // rules.interval_ms * rules.interval_ms
     cache.stored[row] = start >= first
+    if observed - start > rules.lowest_ms and len(cache.answers):
+        take_note(_next(cache), row, start, observed, at, IS_KEPT, cache.stored[row])
+
+
+@compiled_loop
+def _next(cache):  # type: ignore[no-untyped-def]
+    cache.answered[0] += 1
+    return cache.answers[cache.answered[0] - 1]
 
 
 @compiled_loop
@@ -107,24 +120,30 @@ def _use(cache, own, row):  # type: ignore[no-untyped-def]
 def _look(cache, rules, reads, k):  # type: ignore[no-untyped-def]
     """Finds final results in the cache and behind it. On disk it goes one entry further, if that is in its segment."""
     own, ordered, is_limited = reads.partition[k], reads.ordered, rules.most < INT64_MAX
-    from_ms = cache.observed_ms[own] - rules.retention_ms + 1 - rules.boundary_ms
+    observed = cache.observed_ms[own] - rules.boundary_ms
     for place in range(reads.begin[k], reads.end[k]):
         row = ordered[place]
+        behind = observed - cache.start_ms[row]
         if cache.held[row] >= 0:
             cache.found[row] = True
             if is_limited:
                 _use(cache, own, row)
-        else:
-            cache.found[row] = cache.stored[row] and cache.start_ms[row] >= from_ms
+        elif cache.stored[row]:
+            cache.found[row] = behind < rules.retention_ms
+            if behind >= rules.lowest_ms:
+                take_note(_next(cache), row, cache.start_ms[row], observed, reads.at[k], FOUND, cache.found[row])
     if is_limited:
-        behind_ms = (reads.highest_ms[k] // rules.interval_ms + 1) * rules.interval_ms
+        highest = reads.highest_ms[k]
         for place in range(reads.end[k], reads.last[k]):
             row = ordered[place]
-            if cache.start_ms[row] >= behind_ms:
-                break
+            start = cache.start_ms[row]
+            if start > cache.newest_ms[own]:
+                return
             if cache.held[row] >= 0:
-                _use(cache, own, row)
-                break
+                take_note(_next(cache), row, start, highest, reads.at[k], AHEAD, True)
+                if start // rules.interval_ms == highest // rules.interval_ms:
+                    _use(cache, own, row)
+                return
 
 
 @compiled_loop
@@ -168,6 +187,7 @@ def cache_touches(  # type: ignore[no-untyped-def]
         append(cache.used, own, row)
         append(cache.dirty, own, row)
         cache.held[row], cache.touch[row] = size[t], t
+        cache.newest_ms[own] = max(cache.newest_ms[own], cache.start_ms[row])
         total += size[t]
         cache.most_held[0] = max(cache.most_held[0], total)
         while total > rules.most and cache.used.first[own] != NOWHERE:
@@ -189,7 +209,8 @@ class CachedWindowLife(CachedLife, WindowLife):
         super().__init__(*life)
         touches, columns, count = self._trace.touches, self._outcome.window_columns, len(self._trace)
         self._live = live = np.flatnonzero(touches.effect != LATE)
-        partitions, size = len(self._before), len(columns.key)
+        partitions, size, reads = len(self._before), len(columns.key), self._reads
+        room = 0 if self.spans is None else len(live) + size + len(reads.at)
         self._cache = _Cache(
             used=Chain.none(partitions, size),
             dirty=Chain.none(partitions, size),
@@ -199,18 +220,22 @@ class CachedWindowLife(CachedLife, WindowLife):
             stored=np.zeros(size, np.bool_),
             found=np.zeros(size, np.bool_),
             observed_ms=self._observed_before_ms.copy(),
+            newest_ms=np.full(partitions, -1),
             most_held=np.zeros(1, np.int64),
+            answers=np.empty(room, ANSWER),
+            answered=np.zeros(1, np.int64),
         )
         rules = _Rules(
             most=INT64_MAX if self.most is None else int(min(self.most, INT64_MAX)),
             retention_ms=self._how.retention_ms,
+            lowest_ms=self._windows.retention_ms(None),
             interval_ms=0 if self._segments is None else self._segments.interval_ms,
             boundary_ms=self._boundary_ms,
         )
         written, written_at = np.empty((2, len(live)), np.int64)
         writes = _Writes(written, written_at, np.zeros(1, np.int64))
         cache_touches(
-            touches.record[live], touches.window[live], columns.partition, self._sizes(), self._reads,
+            touches.record[live], touches.window[live], columns.partition, self._sizes(), reads,
             all_commits(self._how, count), np.zeros(2, np.int64), rules, self._cache, writes,
         )  # fmt: skip
         count = int(writes.number[0])
@@ -266,6 +291,26 @@ class CachedWindowLife(CachedLife, WindowLife):
         old[order[again + 1]] = steps[order[again]]
         old[start_ms <= before_ms - self._how.retention_ms] = NO_VALUE
         return start_ms >= self._held_from_ms(after_ms), old
+
+    @property
+    def answers(self) -> StructArray:
+        told = self._cache.answers[: self._cache.answered[0]]
+        return told if self.spans is None else np.concatenate([told, self._answers_at_end])
+
+    @property
+    def _answers_at_end(self) -> StructArray:
+        """Of the windows that became final after the last look of their partition."""
+        columns, cache, (looks, _) = self._outcome.window_columns, self._cache, self._looks
+        stream_ms = np.array([each.stream_time_ms for each in self._outcome.snapshots.values()], np.int64)
+        final_ms = stream_ms - self._windows.close_lag_ms - int(self._windows.ends_ms(0))
+        looked_ms = np.append(looks.highest_ms, -1)[np.where(np.diff(looks.first) > 0, looks.first[1:] - 1, -1)]
+        start_ms, own, observed_ms = columns.start_ms, columns.partition, cache.observed_ms - self._boundary_ms
+        is_asked = (start_ms > looked_ms[own]) & (start_ms <= final_ms[own]) & (cache.held < 0) & cache.stored
+        rows = np.flatnonzero(is_asked & (observed_ms[own] - start_ms >= self._windows.retention_ms(None)))
+        answers = np.zeros(len(rows), ANSWER)
+        answers["row"], answers["time"], answers["observed"] = rows, start_ms[rows], observed_ms[own[rows]]
+        answers["what"], answers["is_true"] = FOUND, answers["observed"] - answers["time"] < self._how.retention_ms
+        return answers
 
     @property
     def refused(self) -> tuple[int, ...]:

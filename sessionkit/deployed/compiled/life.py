@@ -202,7 +202,9 @@ class CompiledLife:
 
     def held(self) -> StoredColumns:
         """What the store holds at the end."""
-        rows = self.held_rows
+        return self._columns(self.held_rows)
+
+    def _columns(self, rows: Rows) -> StoredColumns:
         return columns_at(self._outcome, rows, self._windows.holds, self._closed_before[rows])
 
 

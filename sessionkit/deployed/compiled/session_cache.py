@@ -33,7 +33,9 @@ WRITE = np.dtype(
 ANSWER = np.dtype(  # of the store, where a retention that Kafka allows could give another one
     [("at", "i8"), ("time", "i8"), ("observed", "i8"), ("row", "i4"), ("what", "u1"), ("is_true", "u1")], align=True
 )
-FOUND, IS_OLD, IS_KEPT = range(3)  # `what`: by a record; the value that a write replaces; what is written
+# `what`: by a record or a look; the value that a write replaces; what is written; and, which is no answer of the store,
+# the time up to which a look finds windows beside that of the next one: it is used if both lie in one segment
+FOUND, IS_OLD, IS_KEPT, AHEAD = range(4)
 MOST_OF_A_RECORD = 3  # places: it removes two sessions and puts one
 # places in `numbers`
 NUMBERS = 7
@@ -187,16 +189,16 @@ def is_within(cache, rules, own, row, end, at, what):  # type: ignore[no-untyped
     observed = cache.observed_ms[own]
     is_true = end > observed - rules.retention_ms
     if observed - end >= rules.lowest_ms:
-        _take_note(cache, row, end, observed, at, what, is_true)
+        take_note(cache.answers[cache.numbers[ANSWERS]], row, end, observed, at, what, is_true)
+        cache.numbers[ANSWERS] += 1
     return is_true
 
 
 @compiled_loop
-def _take_note(cache, row, end, observed, at, what, is_true):  # type: ignore[no-untyped-def]
-    answer = cache.answers[cache.numbers[ANSWERS]]
-    answer.at, answer.time, answer.observed = at, end, observed
+def take_note(answer, row, time, observed, at, what, is_true):  # type: ignore[no-untyped-def]
+    """Fills in a row of `ANSWER`."""
+    answer.at, answer.time, answer.observed = at, time, observed
     answer.row, answer.what, answer.is_true = row, what, is_true
-    cache.numbers[ANSWERS] += 1
 
 
 @compiled_loop
@@ -207,7 +209,8 @@ def _is_kept(cache, rules, own, row, end, at):  # type: ignore[no-untyped-def]
         return is_within(cache, rules, own, row, end, at, IS_KEPT)
     is_true = end >= max(observed - rules.retention_ms, 0) // interval * interval
     if observed - end > rules.lowest_ms:
-        _take_note(cache, row, end, observed, at, IS_KEPT, is_true)
+        take_note(cache.answers[cache.numbers[ANSWERS]], row, end, observed, at, IS_KEPT, is_true)
+        cache.numbers[ANSWERS] += 1
     return is_true
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
+from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import Snapshot, StoredColumns
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
@@ -45,8 +46,11 @@ def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names:
     return as_columns(store.holds, [(partition, each) for each in store.all(partition=partition)], key_type, names)
 
 
-def found_at_end(store: KernelStore, partition: int) -> StoredColumns:
+def found_at_end(store: KernelStore | CachingWindowStore, partition: int) -> StoredColumns:
     """What a look for final results would find of what a compiled run has left in a partition."""
+    if isinstance(store, CachingWindowStore):
+        assert store.shown is not None, "a compiled run tells it"
+        return store.shown(partition)
     if not isinstance(store, ForgettingStore):
         left = store._of(partition).waiting
     else:

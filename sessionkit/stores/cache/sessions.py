@@ -17,7 +17,7 @@ from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES, Budget, Entry, EntryId, NamedCache, merged
-from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
+from sessionkit.stores.contract import SessionStore, Store, StoredColumns, StoredSession, StoredWindow, WindowStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import check_times, while_open
 from sessionkit.stores.sizes import value_bytes
@@ -105,6 +105,7 @@ class CachingStore(Generic[CS]):
         self._budget = Budget(most_bytes)
         self._named: dict[int, NamedCache] = {}
         self._waiting: Callable[[], None] | None = None
+        self.shown: Callable[[int], StoredColumns] | None = None  # what reads of a partition see, if that is told
         self._interval_ms = store.segment_interval_ms
 
     @property

@@ -108,7 +108,10 @@ def test_other_threads_show_nothing(bars: list[Bar]) -> None:
         (lambda plan, data: sk.sweep(plan, data, grace=[0, "5s"]), "sweeping 2 cells"),
         (sk.suggest_grace, "looking for a grace"),
         (lambda plan, data: sk.audit(plan, data).words(), "auditing, running the plan"),
-        (lambda plan, data: sk.audit(plan.emit("on_window_update"), data).words(), "auditing, replaying the records"),
+        (
+            lambda plan, data: sk.audit(plan, data, sk.Deployment(restarts=[9])).words(),
+            "auditing, replaying the records",
+        ),
     ],
 )
 def test_long_calls_say_how_far_they_are(bars: list[Bar], call: Any, words: str) -> None:
