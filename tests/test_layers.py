@@ -238,7 +238,7 @@ def test_each_kind_has_one_late_rule() -> None:
         "session_is_late": {
             "windows.session",
             "windows.session_kernel",
-            "deployed.compiled.cached_sessions",
+            "deployed.compiled.cached_session_kernel",
             "audits.met_again",
         },
         "window_is_late": {"windows.hopping", "windows.hopping_kernel", "windows.hopping_by_slot"},

@@ -18,6 +18,7 @@ from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import CACHES
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_bytes
 from sessionkit.stores.cache.sessions import CachingSessionStore
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import StoredColumns
@@ -42,6 +43,11 @@ def key_lengths(keys: pa.Array) -> Longs:
     if pa.types.is_integer(keys.type):
         return np.full(len(keys), 8)
     return numpy_array(pc.binary_length(keys)).astype(np.int64)
+
+
+def has_zeros(keys: pa.Array) -> bool:
+    """Whether a key has a zero byte: where it goes on with one, Kafka can take it for another key that ends there."""
+    return not pa.types.is_integer(keys.type) and any(b"\0" in key_bytes(key) for key in keys.to_pylist())
 
 
 def has_fixed_size(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> bool:

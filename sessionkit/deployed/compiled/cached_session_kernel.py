@@ -208,9 +208,8 @@ def run_cached_sessions(  # type: ignore[no-untyped-def]
             use_places(cache, rules, k, own, t - gap, t + gap)
         start, end = t, t
         if older >= 0:
-            start, end = min(t, sessions[older].start), max(t, sessions[older].end)
-            if newer >= 0:
-                end = max(end, sessions[newer].end)
+            last = newer if newer >= 0 else older
+            start, end = min(t, sessions[older].start), max(t, sessions[last].end)
         if session_is_late(end, close):
             decision[i], window[i] = LATE, NO_SESSION
             continue

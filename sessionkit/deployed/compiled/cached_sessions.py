@@ -8,19 +8,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Rows
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, key_lengths, most_bytes
+from sessionkit.deployed.compiled.cache import (
+    CachedLife,
+    all_commits,
+    has_fixed_size,
+    has_zeros,
+    key_lengths,
+    most_bytes,
+)
 from sessionkit.deployed.compiled.cached_session_kernel import CachedSessionKernel
 from sessionkit.deployed.compiled.life import SessionLife
 from sessionkit.deployed.compiled.session_cache import Rules, StructArray
 from sessionkit.deployed.compiled.stores import observed_ms
 from sessionkit.deployed.deployment import Life
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.keys import key_bytes
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.segments import Segments
@@ -43,8 +48,7 @@ def knows_session_cache(aggregations: Mapping[str, Aggregation], batch: RecordBa
         return most is None
     if most == math.inf:
         return True
-    has_zeros = not pa.types.is_integer(batch.keys.type) and any(b"\0" in key_bytes(k) for k in batch.keys.to_pylist())
-    return bool(store.is_persistent) and not has_zeros
+    return bool(store.is_persistent) and not has_zeros(batch.keys)
 
 
 def cached_kernel(windows: Any, batch: RecordBatch, how: Life, expiry: Expiry, store: Any) -> CachedSessionKernel:

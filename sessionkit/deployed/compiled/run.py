@@ -20,7 +20,7 @@ from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
-from sessionkit.deployed.compiled.cache import CachedLife, most_bytes
+from sessionkit.deployed.compiled.cache import CachedLife, has_zeros, most_bytes
 from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, cached_kernel, knows_session_cache
 from sessionkit.deployed.compiled.cached_windows import CachedWindowLife
 from sessionkit.deployed.compiled.life import SessionLife, WindowLife
@@ -59,7 +59,6 @@ def runs_compiled(
     return (
         type(windows) in LIVES
         and how.kafka
-        and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, aggregations, batch, store, how))
         and (suppression is None or knows_suppression(suppression, how))
         and not callable(how.clock)
         and all(aggregation.parts for aggregation in aggregations.values())
@@ -69,6 +68,7 @@ def runs_compiled(
         # it has observed what stream time has passed, unless somebody put windows by hand
         and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(null_values(aggregations, batch)))
+        and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, aggregations, batch, store, how))
     )
 
 
@@ -80,7 +80,9 @@ def _knows_cache(
         return False
     if windows.holds == "sessions":
         return knows_session_cache(aggregations, batch, store, how)
-    return how.emit == "on_window_update" or store.is_persistent or most_bytes(how) in (None, math.inf)
+    if how.emit == "on_window_update" or store.is_persistent:
+        return True
+    return most_bytes(how) in (None, math.inf) and not has_zeros(batch.keys)
 
 
 def run_compiled(
