@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sessionkit.audits.by_kernels import ByKernels, kernels_know
 from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
-from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, safe_retentions
+from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, most_replays, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
@@ -87,6 +87,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     run: Run[Frame]  # the run by Kafka's rules
     _replay: Callable[[int], Audit[Frame]]  # the same deployment with another retention
     _searched: Callable[[int], Replayed]  # what another one depends on, and loses
+    _most_replays: Callable[[], int]  # of a search
     _noticed: Mapping[Hashable, Noticed]  # observations on which results depend, by part of the records
     _losing: Callable[[Windows], Losing]  # the parts of which these results are wrong
     _waiting: Windows  # in the store or in the buffer of suppress, from which nothing takes them any more
@@ -124,7 +125,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
         with progress("looking for a retention that loses nothing"):
-            return safe_retentions(lowest_ms, self._searched)
+            return safe_retentions(lowest_ms, self._searched, self._most_replays())
 
     @cached_property
     def _replayed(self) -> Replayed:
@@ -328,6 +329,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
             run=run,
             _replay=with_retention,
             _searched=searched,
+            _most_replays=lambda: most_replays(len(batch) if notices.few is None else len(notices.few.batch)),
             _noticed=(noticed := notices.noticed(retention_ms, run)),
             _losing=lambda wrong: losing(wrong, noticed, retention_ms),
             _waiting=waiting,

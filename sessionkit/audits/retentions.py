@@ -19,7 +19,8 @@ from sessionkit.base.progress import progress
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 
-MOST_REPLAYS = 48
+FEWEST_REPLAYS, MOST_REPLAYS = 6, 48
+REPLAYED_RECORDS = 24_000_000  # a search replays no more, but for its fewest replays
 MOST_INTERVALS = 1_000
 MOST_WORK = 10_000_000  # comparisons, some tenths of a second
 CHUNK_WORK = 2_000_000
@@ -162,17 +163,17 @@ class _Part:
 class _Known:
     """Retentions known to lose nothing, or something, from the replays so far."""
 
-    def __init__(self, replay: Callable[[int], Replayed]) -> None:
-        self._replay, self.replays, self.work = replay, 0, 0
+    def __init__(self, replay: Callable[[int], Replayed], most_replays: int) -> None:
+        self._replay, self._most_replays, self.replays, self.work = replay, most_replays, 0, 0
         self._safe: dict[Hashable, _Part] = {}
         self._losing: list[Path] = []
 
     def ask(self, retention_ms: int) -> bool | None:
         """Whether this retention loses nothing, by a replay; None if there were enough replays."""
-        if self.replays >= MOST_REPLAYS:
+        if self.replays >= self._most_replays:
             return None
         self.replays += 1
-        with progress(f"{self.replays} of at most {MOST_REPLAYS} tried"):
+        with progress(f"{self.replays} of at most {self._most_replays} tried"):
             noticed, losing = self._replay(retention_ms)
         lost = dict(losing)
         for part in dict.fromkeys((*noticed, *lost)):
@@ -223,9 +224,14 @@ class _Known:
         return 1 + safe + sum(path.work(first_ms) for path in self._losing)
 
 
-def safe_retentions(lowest_ms: int, replay: Callable[[int], Replayed]) -> Safe:
+def most_replays(records: int) -> int:
+    """How often a search may replay so many records."""
+    return max(FEWEST_REPLAYS, min(MOST_REPLAYS, REPLAYED_RECORDS // max(records, 1)))
+
+
+def safe_retentions(lowest_ms: int, replay: Callable[[int], Replayed], most_replays: int = MOST_REPLAYS) -> Safe:
     """All retentions from `lowest_ms` on that lose nothing, as far as a bounded search can tell."""
-    known = _Known(replay)
+    known = _Known(replay, most_replays)
     ends_safe = known.ask(FOREVER_MS)
     top = max(lowest_ms, known.safe_from(FOREVER_MS) if ends_safe else known.losing_from())
     if top > lowest_ms:
