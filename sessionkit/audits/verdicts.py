@@ -14,7 +14,7 @@ from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.run import Run
 from sessionkit.suppression.stage import can_be_null, numbered
-from sessionkit.trace.sent import SENT_BY, last_of_each
+from sessionkit.trace.sent import SENT_BY, last_of_each, last_of_places
 from sessionkit.views import tables
 from sessionkit.views.comparison.comparison import are_equal
 
@@ -169,7 +169,9 @@ def _sent_by(run: Run) -> Mapping[str, Column]:
     """The changelog of a run; on update only what decides to what each window comes, where the trace tells that."""
     plan, trace = run.plan, run._outcome.kept_trace
     done = None if run.deployed is None else run.deployed.forwarded
-    is_told = done is None or (type(done) is SentResults and not done.flushed)
+    if type(done) is SentResults and done.flushed and plan._suppression is None:
+        return tables.sent_table(run._outcome, last_of_places(done.sent, trace), old_values=False)
+    is_told = done is None or type(done) is SentResults
     is_told &= not run._outcome.window_columns.loaded_count  # what it withdraws of a life before is told by that alone
     if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:
         return run._changelog

@@ -63,6 +63,16 @@ def last_of_each(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
     return sent.take(np.sort(last[rows]))
 
 
+def last_of_places(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
+    """The last result of each key and bounds: behind a cache not all that is replaced was ever withdrawn."""
+    if isinstance(trace, WindowTrace):
+        return last_of_each(sent, trace)
+    places = trace.window_slot[sent.window], sent.start_ms, sent.end_ms
+    order = order_by(*places)
+    is_last = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
+    return sent.take(np.sort(order[np.append(is_last, True)[: len(order)]]))
+
+
 def running_of(trace: SessionTrace | WindowTrace, fold: Any) -> Any:
     """The results of a fold at each step: after each record of sessions, after each touch of other windows."""
     if isinstance(trace, WindowTrace):

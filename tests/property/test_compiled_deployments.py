@@ -206,8 +206,8 @@ def test_compiled_caches_of_sessions_are_those_of_the_processor(first: int) -> N
             continue
         stream = in_segments(rng, stream)
         grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset", on_bad_time="drop")
-        name = str(rng.choice(["count", "sum", "min"]))
-        plan = grouped.windowed_by(stream.windows).aggregate(**{name: AGGREGATIONS[name]})
+        named = NAMED[rng.integers(len(NAMED))]  # of several results, and of first ones, the sizes of values differ
+        plan = grouped.windowed_by(stream.windows).aggregate(**{name: AGGREGATIONS[name] for name in named})
         size, caching = len(stream.table), CACHES[1 + rng.integers(len(CACHES) - 1)]
         how = sk.Deployment.plain(
             store="memory" if caching is True else "rocksdb",
@@ -243,12 +243,13 @@ def test_a_cache_shows_sessions_that_the_store_has_forgotten() -> None:
         table = pa.table(
             {"partition": rng.integers(0, 2, size).astype(np.int32), "offset": np.arange(size),
              "key": rng.choice(["a", "b", "ab", "c", "d"][: int(rng.integers(1, 6))], size).tolist(),
-             "time": times, "value": np.zeros(size, np.int64), "real": np.zeros(size)},
+             "time": times, "value": rng.integers(0, 10_000, size), "real": np.zeros(size)},
         )  # fmt: skip
         windows = sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)
         stream = Stream(windows, gap + grace + int(rng.choice([0, 500])), table)
         grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset")
-        plan = grouped.windowed_by(windows).aggregate(n=sk.count())
+        total = {"total": sk.sum("value")} if rng.random() < 0.5 else {}
+        plan = grouped.windowed_by(windows).aggregate(n=sk.count(), **total)
         how = sk.Deployment.plain(
             retention=in_ms(stream.retention_ms),
             store="rocksdb",

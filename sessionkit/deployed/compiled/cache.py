@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ class CachedLife(CompiledLife):
     def in_front_of(self, store: Any) -> CachingSessionStore | CachingWindowStore:
         """The cache as it is at the end; its entries are made when somebody asks for them."""
         front = CACHES[self._windows.holds](store, None, self.most)
-        front.take_over(self._most_held, partial(self._fill, front))
+        front.take_over(self._most_held, self._fill)
         front.shown = self._shown
         return front
 

@@ -6,7 +6,7 @@ finds depends on what was used since, by reads as well, and one loop plays both;
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -180,12 +180,12 @@ def _put_session(cache, rules, sessions, own, row, step, size, at):  # type: ign
 
 @compiled_loop
 def run_cached_sessions(  # type: ignore[no-untyped-def]
-    begin, lo, slot, slot_partition, timestamp_ms, stream_time_ms, key, key_bytes, is_null, commits, gap, grace, rules,
+    begin, lo, slot, slot_partition, timestamp_ms, stream_time_ms, sizes, is_null, commits, gap, grace, rules,
     head, sessions, cells, cache, decision, window, events, counters,
 ):  # fmt: skip
     """Decides the records of a chunk from `begin` on, as `run_sessions` does; `lo` is the row of the first one.
 
-    `key_bytes` are the lengths of the keys, by their codes; `commits` the records after which all is written.
+    `commits` are the records after which all is written.
     Source: CachingSessionStore, ThreadCache, NamedCache; see also `stores.cache.sessions`.
     """
     for i in range(begin, slot.shape[0]):
@@ -213,7 +213,7 @@ def run_cached_sessions(  # type: ignore[no-untyped-def]
         if session_is_late(end, close):
             decision[i], window[i] = LATE, NO_SESSION
             continue
-        size = rules.entry_bytes + key_bytes[key[i]]
+        size = sizes.of_key[sizes.key[at]]
         is_new = older < 0
         if is_new:
             older = _open(cache, sessions, k, t, counters)
@@ -229,7 +229,7 @@ def run_cached_sessions(  # type: ignore[no-untyped-def]
                     _put_session(cache, rules, sessions, own, newer, NO_VALUE, size, at)
         is_same = not is_new and newer < 0 and (end == sessions[older].end or head[k] == older)
         sessions[older].start, sessions[older].end = start, end
-        _put_session(cache, rules, sessions, own, older, at, size + rules.value_bytes, at)
+        _put_session(cache, rules, sessions, own, older, at, size + sizes.of_value[at], at)
         if head[k] == IN_CELLS:
             counters[CELLS] += set_cell(cells, k, t // max(gap, 1), older)
         elif not is_same:
@@ -241,15 +241,21 @@ def run_cached_sessions(  # type: ignore[no-untyped-def]
     return slot.shape[0]
 
 
+class Sizes(NamedTuple):
+    """The bytes of the entries that records put: of each key without a value, and of the value of each record."""
+
+    key: Codes
+    of_key: Longs
+    of_value: Longs
+
+
 class CachedSessionKernel(SessionKernel):
     """The sessions of one run behind a record cache, fed chunk by chunk; nothing was in the store before."""
 
-    def __init__(
-        self, gap_ms: int, grace_ms: int, rules: Rules, key: Codes, key_bytes: Longs, commits: Longs, expiry: Expiry
-    ) -> None:
-        """`key` is the key of each record and `key_bytes` the length of each key; `commits` are records, rising."""
+    def __init__(self, gap_ms: int, grace_ms: int, rules: Rules, sizes: Sizes, commits: Longs, expiry: Expiry) -> None:
+        """`commits` are records, rising."""
         super().__init__(gap_ms, grace_ms, rules.retention_ms, expiry=expiry)
-        self._rules, self._key, self._key_bytes, self._commits = rules, key, key_bytes, commits
+        self._rules, self._sizes, self._commits = rules, sizes, commits
         partitions, none = len(expiry.observed_ms), np.empty(0, np.int32)
         numbers = np.zeros(NUMBERS, np.int64)
         numbers[FREE] = NOWHERE
@@ -278,7 +284,7 @@ class CachedSessionKernel(SessionKernel):
         while True:
             at = run_cached_sessions(
                 at, lo, columns.slot, columns.slot_partition, columns.timestamp_ms, columns.stream_time_ms,
-                self._key[lo : lo + count], self._key_bytes, self._expiry.null_values[lo : lo + count], self._commits,
+                self._sizes, self._expiry.null_values[lo : lo + count], self._commits,
                 *self._limits, self._rules, self._head, self._sessions, self._cells, self._cache, columns.decision,
                 window, events, self._counters,
             )  # fmt: skip

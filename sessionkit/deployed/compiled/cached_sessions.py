@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Rows
+from sessionkit.base.arrays import Codes, Longs, Rows
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.cache import (
     CachedLife,
@@ -20,52 +20,81 @@ from sessionkit.deployed.compiled.cache import (
     key_lengths,
     most_bytes,
 )
-from sessionkit.deployed.compiled.cached_session_kernel import CachedSessionKernel
+from sessionkit.deployed.compiled.cached_session_kernel import CachedSessionKernel, Sizes
 from sessionkit.deployed.compiled.life import SessionLife
+from sessionkit.deployed.compiled.sent import aggregates_at
 from sessionkit.deployed.compiled.session_cache import Rules, StructArray
 from sessionkit.deployed.compiled.stores import observed_ms
 from sessionkit.deployed.deployment import Life
+from sessionkit.engine.outcome import Outcome
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.segments import Segments
+from sessionkit.stores.sizes import value_bytes
 from sessionkit.trace.sent import NO_VALUE, TOMBSTONE, UPDATE, Sent
 from sessionkit.windows.feed import Expiry
 
 _TIMES_BYTES = 8 + 8 + 8  # of an entry's key: its segment, the end and the start
 
 
-def knows_session_cache(aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Life) -> bool:
-    """Whether the cache of sessions can be played here: what is evicted must not depend on values, nor on other keys.
+def knows_session_cache(batch: RecordBatch, store: Any, how: Life) -> bool:
+    """Whether the cache of sessions can be played here: what is evicted must not depend on other keys.
 
     A read of a limited cache uses what lies between its bounds: in memory entries of all keys, on disk those of keys
     that go on with a zero byte where another ends.
     """
-    most = most_bytes(how)
     if not all(store.snapshot(p) == Snapshot() and observed_ms(store, p) == -1 for p in batch.partitions.tolist()):
         return False
-    if most is None or not has_fixed_size(aggregations, batch):
-        return most is None
-    if most == math.inf:
-        return True
-    return bool(store.is_persistent) and not has_zeros(batch.keys)
+    return most_bytes(how) in (None, math.inf) or (bool(store.is_persistent) and not has_zeros(batch.keys))
 
 
-def cached_kernel(windows: Any, batch: RecordBatch, how: Life, expiry: Expiry, store: Any) -> CachedSessionKernel:
-    """The kernel of sessions of a life behind a cache."""
+def run_behind_cache(
+    windows: Any, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Life,
+    expiry: Expiry, run: Callable[[Expiry], Outcome],
+) -> tuple[Outcome, Expiry]:  # fmt: skip
+    """Runs the kernel behind a cache of sessions; (the outcome, what the store has observed, and the kernel).
+
+    What is evicted depends on the sizes of values, and these on the sessions that are found: so it runs until the sizes
+    that it supposed are those that came out. The first wrong one comes later with each run.
+    """
+    most, sizes = most_bytes(how), np.full(len(batch), 8, np.int64)
+    while True:
+        told = expiry._replace(observed_ms=expiry.observed_ms.copy())
+        told = told._replace(cached=_kernel(windows, batch, how, told, store, sizes))
+        outcome = run(told)
+        if most is None or has_fixed_size(aggregations, batch):
+            return outcome, told
+        supposed, sizes = sizes, _value_sizes(outcome)
+        if np.array_equal(supposed, sizes):
+            return outcome, told
+
+
+def _value_sizes(outcome: Outcome) -> Longs:
+    """The bytes of the value that each record left in its session."""
+    window: Codes = outcome.kept_trace.window
+    sizes, steps = np.full(len(window), 8, np.int64), np.flatnonzero(window >= 0)
+    sizes[steps] = [value_bytes(each) for each in aggregates_at(outcome, (steps, window[steps]))[0]]
+    return sizes
+
+
+def _kernel(
+    windows: Any, batch: RecordBatch, how: Life, expiry: Expiry, store: Any, value_sizes: Longs
+) -> CachedSessionKernel:
     most = most_bytes(how)
-    lengths = np.zeros(len(batch.keys), np.int64) if most is None else key_lengths(batch.keys)
+    is_counted = most is not None
     rules = Rules(
         most=INT64_MAX if most is None else int(min(most, INT64_MAX)),
         retention_ms=how.retention_ms,
         lowest_ms=windows.retention_ms(None),
         interval_ms=Segments.of_ms(how.retention_ms).interval_ms if store.is_persistent else 0,
-        entry_bytes=0 if most is None else ENTRY_BYTES + _TIMES_BYTES,
-        value_bytes=0 if most is None else 8,
         in_cells=not (store.is_persistent and store.is_asked),
     )
-    gap_ms, grace_ms = windows.inactivity_gap_ms, windows.grace_ms
-    return CachedSessionKernel(gap_ms, grace_ms, rules, batch.key, lengths, all_commits(how, len(batch)), expiry)
+    none = np.zeros(len(batch.keys), np.int64)
+    key_sizes = key_lengths(batch.keys) + ENTRY_BYTES + _TIMES_BYTES if is_counted else none
+    sizes = Sizes(batch.key, key_sizes, value_sizes if is_counted else np.zeros(len(batch), np.int64))
+    commits = all_commits(how, len(batch))
+    return CachedSessionKernel(windows.inactivity_gap_ms, windows.grace_ms, rules, sizes, commits, expiry)
 
 
 class CachedSessionLife(CachedLife, SessionLife):
@@ -74,12 +103,14 @@ class CachedSessionLife(CachedLife, SessionLife):
     def __init__(self, *life: Any) -> None:
         super().__init__(*life)
         assert self._expiry is not None
-        self._kernel: CachedSessionKernel = self._expiry.cached
-        self._writes = self._kernel.writes(len(self._trace))
+        kernel: CachedSessionKernel = self._expiry.cached
+        self._writes, self._answers = kernel.writes(len(self._trace)), kernel.answers
+        self._cached, self._stored, self._held_bytes = kernel.cached, kernel.stored, kernel.most_held
+        self._expiry = self._expiry._replace(cached=None)  # which has much room
 
     @property
     def answers(self) -> StructArray:
-        return self._kernel.answers
+        return self._answers
 
     @property
     def refused(self) -> tuple[int, ...]:
@@ -96,12 +127,12 @@ class CachedSessionLife(CachedLife, SessionLife):
     def held_rows(self) -> Rows:
         columns = self._outcome.window_columns
         from_ms = self.observed_ms - self._how.retention_ms + 1
-        return np.flatnonzero(self._kernel.stored & (columns.end_ms >= from_ms[columns.partition]))
+        return np.flatnonzero(self._stored & (columns.end_ms >= from_ms[columns.partition]))
 
     @property
     def cached_rows(self) -> Rows:
-        return self._kernel.cached
+        return self._cached
 
     @property
     def _most_held(self) -> int:
-        return self._kernel.most_held
+        return self._held_bytes

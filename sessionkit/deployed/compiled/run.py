@@ -21,7 +21,7 @@ from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.deployed.compiled.cache import CachedLife, has_zeros, most_bytes
-from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, cached_kernel, knows_session_cache
+from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, knows_session_cache, run_behind_cache
 from sessionkit.deployed.compiled.cached_windows import CachedWindowLife
 from sessionkit.deployed.compiled.life import SessionLife, WindowLife
 from sessionkit.deployed.compiled.sent import SentResults
@@ -31,7 +31,7 @@ from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import Deployed, Processed
 from sessionkit.engine.kernel_run import Start, by_key_and_time, run_from, stream_times_of
 from sessionkit.engine.memory import check_windows
-from sessionkit.engine.outcome import codes_of, newest_times, without_replayed
+from sessionkit.engine.outcome import Outcome, codes_of, newest_times, without_replayed
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import Snapshot, StoredColumns, no_columns
 from sessionkit.stores.rows import joined_columns
@@ -68,18 +68,16 @@ def runs_compiled(
         # it has observed what stream time has passed, unless somebody put windows by hand
         and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(null_values(aggregations, batch)))
-        and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, aggregations, batch, store, how))
+        and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, batch, store, how))
     )
 
 
-def _knows_cache(
-    windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Life
-) -> bool:
+def _knows_cache(windows: WindowKind, batch: RecordBatch, store: Any, how: Life) -> bool:
     """Whether the cache of this life can be played here: no restart takes it over; in memory a look uses all of it."""
     if how.restart is not None:
         return False
     if windows.holds == "sessions":
-        return knows_session_cache(aggregations, batch, store, how)
+        return knows_session_cache(batch, store, how)
     if how.emit == "on_window_update" or store.is_persistent:
         return True
     return most_bytes(how) in (None, math.inf) and not has_zeros(batch.keys)
@@ -102,15 +100,20 @@ def run_compiled(
     batch, position = without_replayed(batch, before)
     check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
-    # of other windows none that is open is ever out of a new store
     is_cached = has_cache(windows, how.emit, how.caching)
+    # of other windows none that is open is ever out of a new store
     expiry = Expiry(observed.copy(), null_values(aggregations, batch)) if windows.holds == "sessions" else None
-    if expiry is not None and is_cached:
-        expiry = expiry._replace(cached=cached_kernel(windows, batch, how, expiry, store))
     columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
-    options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
-    outcome = run_from(start, windows, aggregations, batch, how.retention_ms, **options)
+
+    def run(expiry: Expiry | None) -> Outcome:
+        options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
+        return run_from(start, windows, aggregations, batch, how.retention_ms, **options)
+
+    if expiry is not None and is_cached:
+        outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
+    else:
+        outcome = run(expiry)
     life = (CACHED_LIVES if is_cached else LIVES)[type(windows)](
         windows, aggregations, outcome, store, how, before, observed, expiry
     )

@@ -66,8 +66,6 @@ class Rules(NamedTuple):
     retention_ms: int
     lowest_ms: int  # the smallest retention that Kafka allows
     interval_ms: int  # of segments; 0 in memory
-    entry_bytes: int  # but for its key and value
-    value_bytes: int
     in_cells: bool  # many sessions of a slot are found by cells, which overlook some that the store has forgotten
 
     @property

@@ -104,7 +104,7 @@ class CachingStore(Generic[CS]):
         self._on_flush = on_flush
         self._budget = Budget(most_bytes)
         self._named: dict[int, NamedCache] = {}
-        self._waiting: Callable[[], None] | None = None
+        self._waiting: Callable[[Any], None] | None = None
         self.shown: Callable[[int], StoredColumns] | None = None  # what reads of a partition see, if that is told
         self._interval_ms = store.segment_interval_ms
 
@@ -113,11 +113,11 @@ class CachingStore(Generic[CS]):
         """The cache of each partition."""
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
-            waiting()
+            waiting(self)
         return self._named
 
-    def take_over(self, most_held: int, entries: Callable[[], None]) -> None:
-        """Stands for a cache that held so many bytes at most; `entries` puts in what it holds, once that is needed."""
+    def take_over(self, most_held: int, entries: Callable[[Any], None]) -> None:
+        """Stands for a cache that held so many bytes at most; `entries` puts into it what it holds, once needed."""
         self._budget.most_held, self._waiting = most_held, entries
 
     def are_written(self, partition: int, newest_ms: int) -> None:
