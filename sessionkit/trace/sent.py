@@ -67,9 +67,9 @@ def last_of_places(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
     """The last result of each key and bounds: behind a cache not all that is replaced was ever withdrawn."""
     if isinstance(trace, WindowTrace):
         return last_of_each(sent, trace)
-    places = trace.window_slot[sent.window], sent.start_ms, sent.end_ms
-    order = order_by(*places)
-    is_last = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
+    slot = trace.window_slot[sent.window]
+    order = order_by(slot, sent.start_ms, sent.end_ms)
+    is_last = np.any([np.diff(place[order]) != 0 for place in (slot, sent.start_ms, sent.end_ms)], axis=0)
     return sent.take(np.sort(order[np.append(is_last, True)[: len(order)]]))
 
 

@@ -107,16 +107,15 @@ def run_compiled(
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
 
     def run(expiry: Expiry | None) -> Outcome:
-        options: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True, "expiry": expiry}
-        return run_from(start, windows, aggregations, batch, how.retention_ms, **options)
+        kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True}
+        return run_from(start, windows, aggregations, batch, how.retention_ms, **kept, expiry=expiry)
 
     if expiry is not None and is_cached:
         outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
     else:
         outcome = run(expiry)
-    life = (CACHED_LIVES if is_cached else LIVES)[type(windows)](
-        windows, aggregations, outcome, store, how, before, observed, expiry
-    )
+    kind = (CACHED_LIVES if is_cached else LIVES)[type(windows)]
+    life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)

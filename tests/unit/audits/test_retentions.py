@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from sessionkit.audits import retentions
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 from tests.deployments import audit_deployed
 from tests.interpreted import ALL
@@ -151,3 +153,25 @@ def test_what_a_bounded_search_cannot_tell_is_said() -> None:
     for start, stop in audit.safe_retentions_ms[:3]:
         assert audit._replay(start).loses_nothing and not audit._replay(start - 1).loses_nothing
         assert audit._replay(stop or start).loses_nothing
+
+
+def test_of_many_records_a_search_replays_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a limited cache each replay takes all records, and many thresholds leave the retentions undecided."""
+    assert [retentions.most_replays(count) for count in (0, 500_000, 1_000_000, 10_000_000)] == [48, 48, 24, 6]
+    monkeypatch.setattr(retentions, "REPLAYED_RECORDS", 0)
+    asked: list[int] = []
+
+    def replay(retention_ms: int) -> retentions.Replayed:
+        asked.append(retention_ms)
+        noticed = Noticed()  # each replay decides about one retention, but for the first
+        noticed.more_than_ms, noticed.at_most_ms = min(retention_ms, 5_000) - 1, max(retention_ms, 5_000)
+        if retention_ms < 5_000:
+            noticed.at_most_ms = retention_ms
+            return retentions.Replayed({"all": noticed}, (("all", noticed),))
+        noticed.at_most_ms = FOREVER_MS
+        return retentions.Replayed({"all": noticed}, ())
+
+    found = retentions.safe_retentions(1_000, replay, retentions.most_replays(10))
+    assert len(asked) == retentions.FEWEST_REPLAYS
+    assert found.recommended_ms == 5_000
+    assert found.unknown == ((1_004, 4_999),)
