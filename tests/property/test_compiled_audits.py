@@ -87,7 +87,7 @@ def drawn_alone(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     else:
         windows = sk.TimeWindows(size_ms=advance * int(rng.integers(1, 4)), advance_ms=advance, grace_ms=grace_ms)
     grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
-    caching: bool | str = [False, False, True, "150B", "400B", "1KB", "10MB"][rng.integers(7)]
+    caching: bool | str = [*[False] * 6, True, "150B", "400B", "1KB", "10MB"][rng.integers(11)]
     plan = grouped.aggregate(n=sk.count(), total=sk.sum("value")) if rng.random() < 0.5 else grouped.count()
     if not is_sessions or (caching is False and rng.random() < 0.8):
         plan = plan.emit("on_window_close")

@@ -56,31 +56,42 @@ from sessionkit.windows.session_kernel import (
 
 
 @compiled_loop
-def _is_seen(cache, rules, sessions, own, row, at):  # type: ignore[no-untyped-def]
+def _is_seen(cache, rules, sessions, own, row):  # type: ignore[no-untyped-def]
     """Whether a record finds a session: in the cache, or behind it."""
     if cache.place_of[row] != NOWHERE:
         return True
-    return cache.stored[row] != NO_VALUE and is_within(cache, rules, own, row, sessions[row].end, at, FOUND)
+    return cache.stored[row] != NO_VALUE and sessions[row].end > cache.observed_ms[own] - rules.retention_ms
 
 
 @compiled_loop
 def _find(cache, rules, sessions, head, slot, own, t, gap, at):  # type: ignore[no-untyped-def]
-    """(session that starts by t, session that starts after t, or the first alone, steps), within the gap of t."""
-    left, right, steps = NO_SESSION, NO_SESSION, 0
+    """(session that starts by t, session that starts after t, or the first alone, steps), within the gap of t.
+
+    Takes note of the ends by which it depends on the retention: the earliest that is found, and the latest that is not.
+    """
+    left, right, steps, earliest, latest = NO_SESSION, NO_SESSION, 0, INT64_MAX, -1
     row = head[slot]
     while row != NO_SESSION and sessions[row].end >= t - gap:
-        if sessions[row].start <= t + gap and _is_seen(cache, rules, sessions, own, row, at):
-            if sessions[row].start <= t:
+        if sessions[row].start <= t + gap:
+            is_seen = _is_seen(cache, rules, sessions, own, row)
+            if is_seen and sessions[row].start <= t:
                 left = row
-            else:
+            elif is_seen:
                 right = row
+            if cache.place_of[row] == NOWHERE and cache.stored[row] != NO_VALUE:
+                end = sessions[row].end
+                earliest, latest = (min(earliest, end), latest) if is_seen else (earliest, max(latest, end))
         row = sessions[row].older
         steps += 1
+    if earliest < INT64_MAX:
+        is_within(cache, rules, own, head[slot], earliest, at, FOUND)
+    if latest >= 0:
+        is_within(cache, rules, own, head[slot], latest, at, FOUND)
     return (right, NO_SESSION, steps) if left == NO_SESSION else (left, right, steps)
 
 
 @compiled_loop
-def _find_in_cells(cache, rules, sessions, cells, slot, own, t, gap, at):  # type: ignore[no-untyped-def]
+def _find_in_cells(cache, rules, sessions, cells, slot, own, t, gap):  # type: ignore[no-untyped-def]
     """What `_find` gives, of a slot with many sessions."""
     left, right = NO_SESSION, NO_SESSION
     middle = t // max(gap, 1)
@@ -90,7 +101,7 @@ def _find_in_cells(cache, rules, sessions, cells, slot, own, t, gap, at):  # typ
             continue
         row = survivor(sessions, cells[cell].session - 1)
         is_near = sessions[row].start <= t + gap and sessions[row].end >= t - gap
-        if is_near and _is_seen(cache, rules, sessions, own, row, at):
+        if is_near and _is_seen(cache, rules, sessions, own, row):
             if sessions[row].start <= t:
                 left = row
             else:
@@ -99,11 +110,11 @@ def _find_in_cells(cache, rules, sessions, cells, slot, own, t, gap, at):  # typ
 
 
 @compiled_loop
-def _move_to_cells(cache, rules, sessions, cells, head, slot, own, gap, at, counters):  # type: ignore[no-untyped-def]
+def _move_to_cells(cache, rules, sessions, cells, head, slot, own, gap, counters):  # type: ignore[no-untyped-def]
     """Moves the sessions of a slot that a record can find into the cells; False when there is no room."""
     row, last = head[slot], NO_SESSION
     while row != NO_SESSION:
-        if _is_seen(cache, rules, sessions, own, row, at):
+        if _is_seen(cache, rules, sessions, own, row):
             if last == NO_SESSION:
                 head[slot] = row
             else:
@@ -197,13 +208,13 @@ def run_cached_sessions(  # type: ignore[no-untyped-def]
         if head[k] != IN_CELLS:
             older, newer, steps = _find(cache, rules, sessions, head, k, own, t, gap, at)
             is_many = steps > LONG_WALK and rules.in_cells
-            if is_many and not _move_to_cells(cache, rules, sessions, cells, head, k, own, gap, at, counters):
+            if is_many and not _move_to_cells(cache, rules, sessions, cells, head, k, own, gap, counters):
                 return i
         elif counters[CELLS] * 2 >= cells.shape[0]:
             counters[CELLS_WANTED] = 1
             return i
         else:
-            older, newer = _find_in_cells(cache, rules, sessions, cells, k, own, t, gap, at)
+            older, newer = _find_in_cells(cache, rules, sessions, cells, k, own, t, gap)
         if rules.most < INT64_MAX:
             use_places(cache, rules, k, own, t - gap, t + gap)
         start, end = t, t
@@ -304,7 +315,7 @@ class CachedSessionKernel(SessionKernel):
             place_of=_longer(cache.place_of, rows, NOWHERE),
             stored=_longer(cache.stored, rows, NO_VALUE),
             writes=np.empty(writes, WRITE),
-            answers=np.empty(2 * (writes + records), ANSWER),
+            answers=np.empty(2 * (writes + records), ANSWER),  # a find and a write ask for two each at most
         )
         if writes > len(cache.places):
             size = max(writes, 2 * len(cache.places))
