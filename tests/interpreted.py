@@ -12,7 +12,7 @@ INTERPRETED = os.environ.get("SESSIONKIT_INTERPRETED") == "1"
 ALL = os.environ.get("SESSIONKIT_CASES") == "all"
 # of the random cases: one of so many, and at least so many
 ONE_OF, LEAST = (20, 3) if INTERPRETED else (1, 1) if ALL else (8, 10)
-FOLDERS = ("windows", "engine", "trace", "aggregations", "suppression", "stores", "session_rules")
+FOLDERS = ("windows", "engine", "trace", "aggregations", "suppression", "stores", "session_rules", "deployed")
 
 
 class Row(np.record):

@@ -295,10 +295,9 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
     how, smallest_ms = settings.deployment, settings.default_retention_ms
-    caching, depends = how.caching, depends_on_retention(plan, settings, how.caching)
+    caching, depends = how.caching, depends_on_retention(plan, settings)
     if depends and settings.is_cached:
         caching = cache_in_effect(plan.suppress(None), batch, settings)
-        depends = depends_on_retention(plan, settings, caching)
     notices: ByKernels | ByProcessor
     how = dataclasses.replace(how, caching=caching)
     if depends and not kernels_know(plan, batch, settings, caching):

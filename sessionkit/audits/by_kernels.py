@@ -67,10 +67,12 @@ class ByKernels:
         self, plan: Plan, batch: RecordBatch, settings: Settings, *, caching: bool | str, depends: bool
     ) -> None:
         """`depends` is False where no retention can change results: then there is nothing to notice."""
-        self._plan, self._batch, self._settings, self._depends = plan, batch, settings, depends
+        self._plan, self._batch, self._settings = plan, batch, settings
         self._caching = settings.is_cached and caching
         self._windows, self._on_disk = plan._complete_windows, settings.deployment.store == "rocksdb"
         self._holds_sessions = FORGETTING[self._windows.holds].finds_closed
+        # a cache without a limit shows looks all final results of tumbling and hopping windows
+        self._depends = depends and (self._holds_sessions or self._caching is not True)
         self._looks: Looks | None = None
 
     def store(self, retention_ms: int) -> Any:

@@ -36,18 +36,17 @@ NUMBERS = ("count", "sum")
 ENTRIES = {"sessions": 2}  # a record: the new session, and the one that it replaces; of sliding windows any number
 
 
-def depends_on_retention(plan: Plan, settings: Settings, caching: bool | str) -> bool:
+def depends_on_retention(plan: Plan, settings: Settings) -> bool:
     """Whether a retention that Kafka allows can change results.
 
     It cannot change updates of tumbling and hopping windows before a restart: a window that still takes records is no
-    further behind than the smallest. Nor does it change their final results behind a cache that holds all of them.
-    Where suppress counts bytes, the old values that a store shows count, too.
+    further behind than the smallest. Where suppress counts bytes, the old values that a store shows count, too.
     """
     suppression = plan._suppression
     counts_bytes = suppression is not None and suppression.most_bytes is not None
     is_of_time = plan._complete_windows.advance_ms is not None
-    is_found = plan._strategy == "on_window_update" or (settings.is_cached and caching is True)
-    return counts_bytes or len(settings.starts) > 1 or not (is_of_time and is_found)
+    is_on_update = plan._strategy == "on_window_update"
+    return counts_bytes or len(settings.starts) > 1 or not (is_of_time and is_on_update)
 
 
 def is_shadowed(plan: Plan, caching: bool | str) -> bool:

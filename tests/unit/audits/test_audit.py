@@ -701,3 +701,16 @@ def test_plans_that_are_refused() -> None:
     trailing = sk.SlidingWindows(time_difference_ms=5, grace=0, trailing_only=True)
     with pytest.raises(NotBuilt, match="Kafka has no trailing-only windows"):
         sk.audit(BY_KEY.windowed_by(trailing).emit(CLOSE).count(), table)
+
+
+def test_what_a_function_of_python_aggregates_can_wait_behind_a_cache() -> None:
+    """Kernels do not play it, so its looks are not told by columns: it was called lost, for good."""
+    own = sk.aggregation(
+        initializer=int, aggregator=lambda key, value, count: count + 1, merger=lambda key, a, b: a + b, value="time"
+    )
+    table = pa.table({"key": ["a", "b", "a", "a", "a"], "time": pa.array([0, 1, 9_000, 20_000, 20_100], pa.int64())})
+    windows = sk.TimeWindows(size="5s", grace="0s")
+    grouped = group_in_ms("key", timestamp="time").windowed_by(windows).emit("on_window_close")
+    for aggregation in (own, sk.count()):
+        audit = sk.audit(grouped.aggregate(n=aggregation), table, sk.Deployment(emit_interval="1m"))
+        assert (audit.counts()["waiting"], audit.counts()["lost"]) == (3, 3)
