@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Codes, Longs, Rows, numpy_array
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import CACHES
@@ -30,6 +31,12 @@ _LONGS = ("count", "sum", "min", "max")  # of numbers
 def most_bytes(how: Life) -> float | None:
     """The bytes that fit into the cache; None: any number, and they are not counted."""
     return None if how.caching is True else how.caching
+
+
+def most_in_loops(how: Life) -> int:
+    """The bytes that fit into the cache as loops take them: INT64_MAX where all do."""
+    most = most_bytes(how)
+    return INT64_MAX if most is None else int(min(most, INT64_MAX))
 
 
 def all_commits(how: Life, count: int) -> Longs:

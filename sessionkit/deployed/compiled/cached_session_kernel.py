@@ -352,12 +352,7 @@ class CachedSessionKernel(SessionKernel):
         """Which sessions are in the cache, those that were used last behind the others."""
         if not self._rules.evicts:
             return np.flatnonzero(self._cache.place_of[: self.count] != NOWHERE)
-        places, behind, found = self._cache.places["row"], self._cache.used.behind, []
-        for place in self._cache.used.first.tolist():
-            while place != NOWHERE:
-                found.append(int(places[place]))
-                place = int(behind[place])
-        return np.array(found, np.intp)
+        return self._cache.places["row"][self._cache.used.rows()].astype(np.intp)
 
     @property
     def stored(self) -> Flags:

@@ -11,7 +11,6 @@ import numpy as np
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Codes, Longs, Rows
-from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.cache import (
     CachedLife,
     all_commits,
@@ -19,6 +18,7 @@ from sessionkit.deployed.compiled.cache import (
     has_zeros,
     key_lengths,
     most_bytes,
+    most_in_loops,
 )
 from sessionkit.deployed.compiled.cached_session_kernel import CachedSessionKernel, Sizes
 from sessionkit.deployed.compiled.life import SessionLife
@@ -81,10 +81,9 @@ def _value_sizes(outcome: Outcome) -> Longs:
 def _kernel(
     windows: Any, batch: RecordBatch, how: Life, expiry: Expiry, store: Any, value_sizes: Longs
 ) -> CachedSessionKernel:
-    most = most_bytes(how)
-    is_counted = most is not None
+    is_counted = most_bytes(how) is not None
     rules = Rules(
-        most=INT64_MAX if most is None else int(min(most, INT64_MAX)),
+        most=most_in_loops(how),
         retention_ms=how.retention_ms,
         lowest_ms=windows.retention_ms(None),
         interval_ms=Segments.of_ms(how.retention_ms).interval_ms if store.is_persistent else 0,

@@ -16,8 +16,8 @@ from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, key_lengths
-from sessionkit.deployed.compiled.chains import NOWHERE, Chain, append, take_out
+from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, key_lengths, most_in_loops
+from sessionkit.deployed.compiled.chains import NOWHERE, Chain, append, move_behind, take_out
 from sessionkit.deployed.compiled.life import WindowLife
 from sessionkit.deployed.compiled.sent import aggregates_at
 from sessionkit.deployed.compiled.session_cache import AHEAD, ANSWER, FOUND, IS_KEPT, StructArray, take_note
@@ -111,12 +111,6 @@ def _flush(cache, rules, writes, own, at):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
-def _use(cache, own, row):  # type: ignore[no-untyped-def]
-    take_out(cache.used, own, row)
-    append(cache.used, own, row)
-
-
-@compiled_loop
 def _look(cache, rules, reads, k):  # type: ignore[no-untyped-def]
     """Finds final results in the cache and behind it. On disk it goes one entry further, if that is in its segment."""
     own, ordered, is_limited = reads.partition[k], reads.ordered, rules.most < INT64_MAX
@@ -127,7 +121,7 @@ def _look(cache, rules, reads, k):  # type: ignore[no-untyped-def]
         if cache.held[row] >= 0:
             cache.found[row] = True
             if is_limited:
-                _use(cache, own, row)
+                move_behind(cache.used, own, row, row)
         elif cache.stored[row]:
             cache.found[row] = behind < rules.retention_ms
             if behind >= rules.lowest_ms:
@@ -142,7 +136,7 @@ def _look(cache, rules, reads, k):  # type: ignore[no-untyped-def]
             if cache.held[row] >= 0:
                 take_note(_next(cache), row, start, highest, reads.at[k], AHEAD, True)
                 if start // rules.interval_ms == highest // rules.interval_ms:
-                    _use(cache, own, row)
+                    move_behind(cache.used, own, row, row)
                 return
 
 
@@ -226,7 +220,7 @@ class CachedWindowLife(CachedLife, WindowLife):
             answered=np.zeros(1, np.int64),
         )
         rules = _Rules(
-            most=INT64_MAX if self.most is None else int(min(self.most, INT64_MAX)),
+            most=most_in_loops(self._how),
             retention_ms=self._how.retention_ms,
             lowest_ms=self._windows.retention_ms(None),
             interval_ms=0 if self._segments is None else self._segments.interval_ms,
@@ -332,13 +326,7 @@ class CachedWindowLife(CachedLife, WindowLife):
 
     @cached_property
     def cached_rows(self) -> Rows:
-        used, rows = self._cache.used, []
-        behind = used.behind.tolist()
-        for row in used.first.tolist():
-            while row != NOWHERE:
-                rows.append(row)
-                row = behind[row]
-        return np.array(rows, np.intp)
+        return np.array(self._cache.used.rows(), np.intp)
 
     @property
     def _most_held(self) -> int:

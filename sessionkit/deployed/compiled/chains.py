@@ -24,6 +24,15 @@ class Chain(NamedTuple):
     def none(cls, partitions: int, entries: int) -> Chain:
         return cls(*(np.full(size, NOWHERE) for size in (partitions, partitions, entries, entries)))
 
+    def rows(self) -> list[int]:
+        """All entries, one partition after the other, each from its first to its last."""
+        found, behind = [], self.behind.tolist()
+        for entry in self.first.tolist():
+            while entry != NOWHERE:
+                found.append(entry)
+                entry = behind[entry]
+        return found
+
     def with_room(self, entries: int) -> Chain:
         """The chain with room for so many entries."""
         before, behind = (np.append(each, np.full(entries - len(each), NOWHERE)) for each in self[2:])

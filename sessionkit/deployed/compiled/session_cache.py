@@ -166,8 +166,7 @@ def use_places(cache, rules, slot, own, from_ms, until_ms):  # type: ignore[no-u
     if cache.at_edge[slot] == 0:
         run = together if _follows(places, together, first) else first
         while first != run:
-            take_out(used, own, first)
-            append(used, own, first)
+            move_behind(used, own, first, first)
             first = places[first].newer
         move_behind(used, own, run, cache.newest[slot])
         return
@@ -176,8 +175,7 @@ def use_places(cache, rules, slot, own, from_ms, until_ms):  # type: ignore[no-u
         if places[first].start > until_ms and (places[first].end + 1) % rules.interval_ms == 0:
             cache.together[slot] = newer if newer != NOWHERE else first
         else:
-            take_out(used, own, first)
-            append(used, own, first)
+            move_behind(used, own, first, first)
         first = newer
 
 
