@@ -450,9 +450,10 @@ class Plan:
         batch = with_idle_ticks(self._without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
+            done = None
             if runs_compiled(windows, named, batch, state, how, self._suppression):
                 done = run_compiled(windows, named, batch, state, how, self._bound(), self._suppression)
-            else:
+            if done is None:
                 done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
         return Run(self, done.outcome, deployed=done.deployed, _store=done.store)
 

@@ -27,6 +27,21 @@ def processor_only() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def lives_by_kernels() -> Iterator[list[bool]]:
+    """Inside, a list that has one more entry for each life that kernels have played."""
+    played: list[bool] = []
+    original = compiled_run.run_compiled
+
+    def noted(*asked: Any) -> Any:
+        done = original(*asked)
+        played.extend([True] * (done is not None))
+        return done
+
+    with patch.object(compiled_run, "run_compiled", noted):
+        yield played
+
+
 def run_deployed(plan: sk.Plan, data: Any, *, store: Any = None, wall_clock: Any = None, **told: Any) -> sk.Run:
     """The plan in a plain deployment but for what is told, by a clock of times or a function if one is given."""
     more = {name: told.pop(name) for name in ("keys", "trace", "frame") if name in told}

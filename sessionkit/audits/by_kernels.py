@@ -36,7 +36,9 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.sizes import byte_count
 from sessionkit.trace.loops import grouped
+from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.finals import Looks
+from sessionkit.windows.sliding.shown import latest_put_ms
 
 BY_LOOKS = "found by looks"  # the part of all windows that are not met again
 
@@ -44,13 +46,17 @@ BY_LOOKS = "found by looks"  # the part of all windows that are not met again
 def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
-    if len(settings.starts) > 1:
+    if len(settings.starts) > 1 or (_are_sliding(windows) and isinstance(caching, str)):
         return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
     most = byte_count(caching, "caching") if isinstance(caching, str) else caching
     life = Life(retention_ms=settings.retention_ms, emit=strategy, caching=most)
     batch = with_idle_ticks(batch)
     return runs_compiled(windows, named, batch, store, life, plan._suppression) and not len(null_values(named, batch))
+
+
+def _are_sliding(windows: WindowKind) -> bool:
+    return windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
 
 
 class Seen(NamedTuple):
@@ -106,7 +112,11 @@ class ByKernels:
         assert run.deployed is not None, "it was deployed"
         self._looks = self._looks or run.deployed.spans
         noticed, smallest_ms = dict(self._found_by_looks), self._settings.default_retention_ms
-        if self._caching:
+        if _are_sliding(self._windows):
+            noticed[WHOLE] = found = Noticed()
+            for behind_ms in (smallest_ms, smallest_ms + 1):  # further behind nothing can be made of what is found
+                found.within(behind_ms, is_true=retention_ms > behind_ms)
+        elif self._caching:
             noticed = self._noticed_behind_cache(run.deployed.answers, retention_ms)
         elif self._is_met.any():
             noticed |= self._noticed_of(self._events, retention_ms, smallest_ms, on_disk=self._on_disk)
@@ -150,7 +160,7 @@ class ByKernels:
         if not self._depends or self._is_one:
             return ((WHOLE, noticed.get(WHOLE, Noticed())),)
         session = self._session_of(wrong)
-        lost = self._lost_by_looks(retention_ms) or [Noticed()] if (session < 0).any() else []
+        lost = self._lost_by_looks(retention_ms) or [noticed.get(WHOLE, Noticed())] if (session < 0).any() else []
         return (*_parts(session, noticed), *((BY_LOOKS, each) for each in lost))
 
     # ---- with other retentions, of the few records that decide
@@ -160,7 +170,7 @@ class ByKernels:
         """The records by which it is decided which retentions lose nothing; None: it can be any of them."""
         suppression = self._plan._suppression
         is_limited = suppression is not None and not (suppression.is_final and suppression.most_records is None)
-        if not self._depends or self._caching or is_limited:
+        if not self._depends or self._caching or is_limited or _are_sliding(self._windows):
             return None
         trace: Any = self._everything.trace
         if not self._is_met.any():
@@ -236,7 +246,7 @@ class ByKernels:
             look = np.searchsorted(highest_ms, mine)
             mine, look = mine[look < len(at)], look[look < len(at)]
             times.append(mine)
-            observed.append(self._observed_ms(trace.stream_time_ms[at])[look])
+            observed.append(self._observed_with_ms(at)[look])
         time_ms, observed_ms = (np.concatenate([np.empty(0, np.int64), *each]) for each in (times, observed))
         order = np.lexsort((-observed_ms, time_ms))  # one that is later hides none that is observed later still
         time_ms, observed_ms = time_ms[order], observed_ms[order]
@@ -244,9 +254,12 @@ class ByKernels:
         counts = (observed_ms > before_ms) & (observed_ms - time_ms >= self._settings.default_retention_ms)
         return Seen(time_ms[counts], observed_ms[counts])
 
-    def _observed_ms(self, stream_time_ms: Longs) -> Longs:
-        """The largest time that was put into the store by then."""
-        advance_ms = self._windows.advance_ms
+    def _observed_with_ms(self, records: Longs) -> Longs:
+        """The largest time that was put into the store of their partition, with each of these records."""
+        trace: Any = self._everything.trace
+        if _are_sliding(self._windows):
+            return latest_put_ms(trace, np.full(len(trace.batch.partitions), -1))[records]
+        stream_time_ms, advance_ms = trace.stream_time_ms[records], self._windows.advance_ms
         return stream_time_ms if advance_ms is None else stream_time_ms // advance_ms * advance_ms
 
     @cached_property
@@ -256,7 +269,7 @@ class ByKernels:
         if looks is None:
             return []
         first, rows = self._by_partition
-        length_ms = 1 if self._holds_sessions else int(self._windows.ends_ms(0))
+        length_ms = 1 if self._holds_sessions else self._windows.reach_ms
         for p in range(len(first) - 1):
             own = slice(looks.first[p], looks.first[p + 1])
             lowest_ms, highest_ms, at = looks.lowest_ms[own], looks.highest_ms[own], looks.at[own]

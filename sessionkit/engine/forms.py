@@ -97,7 +97,7 @@ class WindowRun:
     ) -> WindowTrace:
         """The trace of the run; its touches are worked out when somebody asks for them."""
         windows = self._windows
-        again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True)
+        again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True, expiry=feed.expiry)
         return WindowTrace(
             batch=feed.batch,
             keys=keys,

@@ -51,6 +51,9 @@ def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
     return values[at] > values[held] if largest else values[at] < values[held]
 
 
+NOTHING_HIDDEN = np.empty(0, np.int64)
+
+
 class Columns(NamedTuple):
     """Some records as a kernel reads them, from record `lo` of the batch on; `decision` is to be filled."""
 
@@ -116,6 +119,8 @@ class Expiry(NamedTuple):
     observed_ms: Longs  # the largest time put into each partition of the store; a run moves it on
     null_values: Flags  # records that leave an aggregate null if nothing else is in it; empty: there are none
     cached: Any = None  # the kernel of sessions behind a record cache, which shows some that the store has forgotten
+    boundary_ms: int = 0  # 1: the store shows a window just `retention` behind
+    found_from_ms: Longs = NOTHING_HIDDEN  # of sliding windows: the first start that it shows to each record
 
 
 NONE_NULL = np.empty(0, np.bool_)

@@ -12,7 +12,6 @@ import numpy as np
 
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.base.compiled import compiled_loop
-from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
 
 
@@ -38,12 +37,12 @@ def _windows_differ(t, other, length, advance):  # type: ignore[no-untyped-def]
 
 @compiled_loop
 def find_looks(  # type: ignore[no-untyped-def]
-    rows, first, decision, stream_time_ms, clock_ms, close_lag, length, advance, interval, last, at, lowest_ms,
+    rows, first, may_look, stream_time_ms, clock_ms, close_lag, length, advance, interval, last, at, lowest_ms,
     highest_ms,
 ):  # fmt: skip
     """Notes the looks of one partition, whose records are `rows`; (how many there are then, the last close time).
 
-    Windows start at the multiples of `advance`; it and `length` are 0 of sessions.
+    Windows start at the multiples of `advance`; it is 0 of others. `length` is how long they are behind their times.
 
     Source: AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; see also the processors' `closed`.
     """
@@ -51,7 +50,7 @@ def find_looks(  # type: ignore[no-untyped-def]
     count = first
     for place in range(rows.shape[0]):
         i = rows[place]
-        if decision[i] > LATE:
+        if not may_look[i]:
             continue
         now = clock_ms[i] if clock_ms.shape[0] else 0
         if now < following:
@@ -65,7 +64,7 @@ def find_looks(  # type: ignore[no-untyped-def]
             if highest < 0 or (last != -1 and not _windows_differ(highest, lowest - 1, length, advance)):
                 continue
         else:
-            lowest, highest = max(0, last), close - 1
+            lowest, highest = max(0, last - length), close - 1 - length
             if highest < lowest:
                 continue
         last = close

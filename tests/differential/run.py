@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import pyarrow as pa
 
 from sessionkit.base.result_columns import last_shown_ms
-from sessionkit.deployed.compiled import run as compiled_run
 from sessionkit.records.times import typical_time
 from tests.conformance.cases import AGGREGATIONS, BUILT_INS, lives_of, per_record, plan_of, run_case, unsupported
+from tests.deployments import lives_by_kernels
 from tests.differential.compare import Difference, first_difference
 from tests.differential.draw import Case, draw, drawn_cell
 from tests.differential.oracle import MEMORY, Oracle
@@ -70,21 +69,20 @@ def our_answer(case: Case) -> dict[str, Any]:
 
 def may_be_played_by_kernels(case: Case) -> bool:
     """Whether nothing is plain to see in the case that kernels cannot play."""
-    has_windows_of_theirs = case["window"]["kind"] != "sliding" and case["aggregation"] in BUILT_INS
-    return has_windows_of_theirs and not case.get("caching") and "suppress" not in case
+    return case["aggregation"] in BUILT_INS and not case.get("caching") and "suppress" not in case
 
 
 def by_kernels(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
     """The answer of kernels where they can play the deployment, and it is another than the processor's."""
     if not may_be_played_by_kernels(case):
         return answer
-    with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+    with lives_by_kernels() as compiled:
         if case["store"] == "in_memory":
             played = run_case(case, "deployed")
         else:
             steps = per_record([*lives_of(case, plan_of({**case, "built_in": True}))])
             played = {**answer, "per_record": steps}
-    if not calls.call_count:
+    if not compiled:
         return answer
     PLAYED[f"{case['window']['kind']}, {case['store']}"] += 1
     return played

@@ -9,7 +9,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.audits import audit as auditing
-from sessionkit.deployed.compiled import run as compiled_run
+from tests.deployments import lives_by_kernels
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms, in_ms
 
@@ -50,9 +50,9 @@ def test_both_say_the_same(first: int) -> None:
     compiled = 0
     for seed in range(first, min(SEEDS, first + max(1, SEEDS // 4))):
         plan, table, how = drawn(seed)
-        with patch.object(compiled_run, "run_compiled", wraps=compiled_run.run_compiled) as calls:
+        with lives_by_kernels() as by_kernels:
             one = sk.audit(plan, table, how)
-        compiled += calls.call_count
+        compiled += len(by_kernels)
         with patch.object(auditing, "depends_on_retention", lambda *_: True):
             other = sk.audit(plan, table, how)
             assert one.counts() == other.counts(), seed
@@ -69,7 +69,7 @@ def test_both_say_the_same(first: int) -> None:
     assert compiled > 0
 
 
-def drawn_alone(seed: int, *, is_cached: bool) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
+def drawn_alone(seed: int, kind: str) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     """A plan whose results depend on the retention: of sessions, or of final results."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 150))
@@ -83,8 +83,11 @@ def drawn_alone(seed: int, *, is_cached: bool) -> tuple[sk.Plan, pa.Table, sk.De
          "arrival": 1_000_000 + np.cumsum(rng.integers(0, 20_000, size)), "partition": rng.integers(0, 2, size)},
     )  # fmt: skip
     is_sessions, advance = rng.random() < 0.75, int(rng.choice([10_000, 30_000]))
-    if is_sessions:
-        windows: sk.Windows = sk.SessionWindows(inactivity_gap_ms=gap_ms, grace_ms=grace_ms)
+    if kind == "sliding":
+        is_sessions = False
+        windows: sk.Windows = sk.SlidingWindows(time_difference_ms=max(gap_ms, 1), grace_ms=grace_ms)
+    elif is_sessions:
+        windows = sk.SessionWindows(inactivity_gap_ms=gap_ms, grace_ms=grace_ms)
     else:
         windows = sk.TimeWindows(size_ms=advance * int(rng.integers(1, 4)), advance_ms=advance, grace_ms=grace_ms)
     grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
@@ -100,7 +103,11 @@ def drawn_alone(seed: int, *, is_cached: bool) -> tuple[sk.Plan, pa.Table, sk.De
         clock=[None, "arrival"][rng.integers(2)],
         retention=None if rng.random() < 0.4 else in_ms(windows.retention_ms(None) + int(rng.integers(0, 400_000))),
     )
-    if is_cached:
+    if kind == "sliding" and rng.random() < 0.3:
+        plan = plan.emit("on_window_update")
+        if rng.random() < 0.5:
+            plan = plan.suppress("until_window_closes")
+    if kind == "behind a cache":
         if is_sessions and plan._strategy == "on_window_close":  # which turns their cache off
             plan = plan.emit("on_window_update")
         intervals, caches = ["1s", "30s", "10m"], [True, "150B", "400B", "1KB", "10MB"]
@@ -109,13 +116,15 @@ def drawn_alone(seed: int, *, is_cached: bool) -> tuple[sk.Plan, pa.Table, sk.De
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("is_cached", [False, True], ids=["alone", "behind a cache"])
+@pytest.mark.parametrize("kind", ["alone", "behind a cache", "sliding"])
 @pytest.mark.parametrize("first", range(4))
-def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: int, *, is_cached: bool) -> None:
-    met = losing = 0
+def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: int, kind: str) -> None:
+    met = losing = compiled = 0
     for seed in range(first, fewer(800), 4):
-        plan, table, how = drawn_alone(seed, is_cached=is_cached)
-        one = sk.audit(plan, table, how)
+        plan, table, how = drawn_alone(seed, kind)
+        with lives_by_kernels() as by_kernels:
+            one = sk.audit(plan, table, how)
+        compiled += bool(by_kernels)
         with patch.object(auditing, "kernels_know", lambda *_: False):
             other = sk.audit(plan, table, how)
         assert one.counts() == other.counts(), seed
@@ -142,4 +151,5 @@ def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: i
                 assert (not lost) == is_safe, (seed, ms, found, known)
                 losing += bool(lost)
         met += any(isinstance(part, int) for part in one._noticed)
-    assert is_cached or (met > 0 and losing > 0)
+    assert compiled > 0
+    assert kind == "behind a cache" or (losing > 0 and (met > 0 or kind == "sliding"))

@@ -18,7 +18,7 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, key_lengths, most_in_loops
 from sessionkit.deployed.compiled.chains import NOWHERE, Chain, append, move_behind, take_out
-from sessionkit.deployed.compiled.life import WindowLife
+from sessionkit.deployed.compiled.life import SlidingLife, WindowLife
 from sessionkit.deployed.compiled.sent import aggregates_at
 from sessionkit.deployed.compiled.session_cache import AHEAD, ANSWER, FOUND, IS_KEPT, StructArray, take_note
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
@@ -337,3 +337,14 @@ class CachedWindowLife(CachedLife, WindowLife):
 
     def _visible_from_ms(self) -> Longs:
         return np.zeros(len(self._looks[0].at), np.int64)  # the cache knows which are there
+
+
+class CachedSlidingLife(CachedWindowLife, SlidingLife):
+    """Of sliding windows behind a cache that is never full.
+
+    Else a record reads windows while its own updates evict others: Kafka then goes on with what the store had of those.
+    """
+
+    @property
+    def is_played(self) -> bool:  # type: ignore[override]
+        return self._most_held <= most_in_loops(self._how)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Longs, Rows, order_by
+from sessionkit.base.arrays import Flags, Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.compiled.sent import LazyRows
+from sessionkit.deployed.compiled.stores import boundary_of
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.forgetting import ForgettingStore
 from sessionkit.deployed.processor_run import Look
@@ -24,6 +25,7 @@ from sessionkit.trace.sent import FINAL, NO_VALUE, SENT_BY, Sent
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Expiry
 from sessionkit.windows.finals import Finals, Looks, find_final_sessions, find_final_windows, find_looks
+from sessionkit.windows.sliding.shown import latest_put_ms
 
 
 class CompiledLife:
@@ -43,10 +45,11 @@ class CompiledLife:
         self._windows, self._aggregations, self._outcome = windows, aggregations, outcome
         self._how, self._before = how, before
         self._observed_before_ms, self._expiry = observed_before_ms, expiry
-        is_on_disk = isinstance(store, ForgettingStore)
-        self._segments = store.segments if is_on_disk else None
-        self._boundary_ms = store._boundary_ms if is_on_disk else 0  # 1: a window just `retention` behind is read
+        self._segments = store.segments if isinstance(store, ForgettingStore) else None
+        self._boundary_ms = boundary_of(store)
         self._trace: Any = outcome.kept_trace
+
+    is_played = True  # else the rules of a cache decided what the kernel does not know
 
     @property
     @abstractmethod
@@ -87,19 +90,29 @@ class CompiledLife:
         trace, how = self._trace, self._how
         first, rows = grouped(trace.batch.partition, len(self._before))
         clock_ms = np.empty(0, np.int64) if how.clock is None else np.asarray(how.clock, np.int64)
-        windows, interval_ms = self._windows, how.emit_interval_ms
-        length_ms, advance_ms = (0, 0) if windows.advance_ms is None else (windows.reach_ms, windows.advance_ms)
+        (length_ms, advance_ms), interval_ms = self._lengths_ms, how.emit_interval_ms
         at, lowest, highest = (np.empty(len(trace), np.int64) for _ in range(3))
         looks = Looks(at, lowest, highest, np.zeros(len(first), np.int64))
-        closed_ms = self._closed_before_ms.copy()
+        closed_ms, may_look = self._closed_before_ms.copy(), self._may_look
         for p, last in enumerate(closed_ms.tolist()):
             own = rows[first[p] : first[p + 1]]
             looks.first[p + 1], closed_ms[p] = find_looks(
-                own, looks.first[p], trace.decision, trace.stream_time_ms, clock_ms, windows.close_lag_ms,
+                own, looks.first[p], may_look, trace.stream_time_ms, clock_ms, self._windows.close_lag_ms,
                 length_ms, advance_ms, interval_ms, last, at, lowest, highest,
             )  # fmt: skip
         count = looks.first[-1]
         return Looks(at[:count], lowest[:count], highest[:count], looks.first), closed_ms
+
+    @property
+    def _lengths_ms(self) -> tuple[int, int]:
+        """How long a window is behind the time by which it is kept, and between two of them; 0 of those without."""
+        return 0, 0
+
+    @property
+    def _may_look(self) -> Flags:
+        """The records with which a look can come."""
+        is_taken: Flags = self._trace.decision <= LATE
+        return is_taken
 
     @property
     def _closed_before_ms(self) -> Longs:
@@ -298,6 +311,10 @@ class WindowLife(CompiledLife):
         return ()
 
     @property
+    def _lengths_ms(self) -> tuple[int, int]:
+        return self._windows.reach_ms, self._windows.advance_ms or 0
+
+    @property
     def observed_ms(self) -> Longs:
         return self._newest_start_ms(np.array([s.stream_time_ms for s in self._outcome.snapshots.values()], np.int64))
 
@@ -306,15 +323,19 @@ class WindowLife(CompiledLife):
         return self._outcome.window_columns.start_ms
 
     def _last_instants_ms(self, times_ms: Longs) -> Longs:
-        return self._windows.ends_ms(times_ms) - 1
+        return self._windows.ends_ms(times_ms) - (not self._windows.inclusive_end)
 
     def _newest_start_ms(self, stream_time_ms: Longs) -> Longs:
         advance_ms = self._windows.advance_ms or 1
         return np.maximum(stream_time_ms // advance_ms * advance_ms, -1)
 
+    def _observed_with_ms(self, records: Longs) -> Longs:
+        """The latest start that was put into the store of their partition, with each of these records."""
+        return self._newest_start_ms(self._trace.stream_time_ms[records])
+
     def _visible_from_ms(self) -> Longs:
         """The first start that the store shows at each look."""
-        observed_ms = self._newest_start_ms(self._trace.stream_time_ms[self._looks[0].at])
+        observed_ms = self._observed_with_ms(self._looks[0].at)
         return observed_ms - self._how.retention_ms + 1 - self._boundary_ms
 
     def _seen(self, found: Finals) -> Finals:
@@ -343,3 +364,28 @@ class WindowLife(CompiledLife):
     def held_rows(self) -> Rows:
         columns = self._outcome.window_columns
         return np.flatnonzero(columns.start_ms >= self._held_from_ms(self.observed_ms)[columns.partition])
+
+
+class SlidingLife(WindowLife):
+    """Of sliding windows: where they start, and so what the store has observed, the records say."""
+
+    @property
+    def _lengths_ms(self) -> tuple[int, int]:
+        return self._windows.reach_ms - 1, 0
+
+    @property
+    def _may_look(self) -> Flags:
+        """Neither with a record that is late as a whole, nor with one before the first whole window."""
+        trace, length_ms = self._trace, self._lengths_ms[0]
+        times_ms = trace.batch.timestamp_ms
+        is_in_time = times_ms + length_ms >= self._close_ms(np.arange(len(trace)))
+        return super()._may_look & is_in_time & (times_ms >= length_ms)
+
+    @property
+    def observed_ms(self) -> Longs:
+        columns, observed_ms = self._outcome.window_columns, self._observed_before_ms.copy()
+        np.maximum.at(observed_ms, columns.partition, columns.start_ms)
+        return observed_ms
+
+    def _observed_with_ms(self, records: Longs) -> Longs:
+        return latest_put_ms(self._trace, self._observed_before_ms)[records]

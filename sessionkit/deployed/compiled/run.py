@@ -22,10 +22,10 @@ from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.deployed.compiled.cache import CachedLife, has_zeros, most_bytes
 from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, knows_session_cache, run_behind_cache
-from sessionkit.deployed.compiled.cached_windows import CachedWindowLife
-from sessionkit.deployed.compiled.life import SessionLife, WindowLife
+from sessionkit.deployed.compiled.cached_windows import CachedSlidingLife, CachedWindowLife
+from sessionkit.deployed.compiled.life import SessionLife, SlidingLife, WindowLife
 from sessionkit.deployed.compiled.sent import SentResults
-from sessionkit.deployed.compiled.stores import columns_of, is_known, observed_ms, take_over
+from sessionkit.deployed.compiled.stores import boundary_of, columns_of, is_known, observed_ms, take_over
 from sessionkit.deployed.compiled.suppress import HeldResults, knows_suppression
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import Deployed, Processed
@@ -40,9 +40,18 @@ from sessionkit.windows.contract import WindowKind, has_cache
 from sessionkit.windows.feed import NONE_NULL, Expiry
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
 
-LIVES: Mapping[Any, type[SessionLife | WindowLife]] = {SessionWindows: SessionLife, TimeWindows: WindowLife}
-CACHED_LIVES: Mapping[Any, type[CachedLife]] = {SessionWindows: CachedSessionLife, TimeWindows: CachedWindowLife}
+LIVES: Mapping[Any, type[SessionLife | WindowLife]] = {
+    SessionWindows: SessionLife,
+    TimeWindows: WindowLife,
+    SlidingWindows: SlidingLife,
+}
+CACHED_LIVES: Mapping[Any, type[CachedLife]] = {
+    SessionWindows: CachedSessionLife,
+    TimeWindows: CachedWindowLife,
+    SlidingWindows: CachedSlidingLife,
+}
 NEVER_NULL = ("count", "count_values", "sum")  # loops whose aggregate is a number from the beginning
 
 
@@ -91,8 +100,8 @@ def run_compiled(
     how: Life,
     bound: Mapping[str, Any] | None = None,
     suppression: Suppression | None = None,
-) -> Processed:
-    """One life over the batch, by the kernels, and its commit to the store."""
+) -> Processed | None:
+    """One life over the batch, by the kernels, and its commit to the store; None if its cache must be played."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
@@ -101,21 +110,28 @@ def run_compiled(
     check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     is_cached = has_cache(windows, how.emit, how.caching)
-    # of other windows none that is open is ever out of a new store
-    expiry = Expiry(observed.copy(), null_values(aggregations, batch)) if windows.holds == "sessions" else None
+    expiry = None
+    if windows.holds == "sessions" or not (is_cached or windows.advance_ms):  # else what a record meets is there
+        asked = np.empty(len(batch) if windows.holds == "windows" else 0, np.int64)
+        boundary_ms = boundary_of(store)
+        expiry = Expiry(observed.copy(), null_values(aggregations, batch), None, boundary_ms, asked)
     columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
     start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
 
     def run(expiry: Expiry | None) -> Outcome:
-        kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": True}
+        counts = type(windows) is not SlidingWindows  # how many records a copy holds is not known
+        kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": counts}
         return run_from(start, windows, aggregations, batch, how.retention_ms, **kept, expiry=expiry)
 
-    if expiry is not None and is_cached:
+    if windows.holds == "sessions" and is_cached:
+        assert expiry is not None
         outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
     else:
         outcome = run(expiry)
     kind = (CACHED_LIVES if is_cached else LIVES)[type(windows)]
     life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
+    if not life.is_played:
+        return None
     committed_count = _committed_count(how, len(batch))
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)

@@ -36,6 +36,11 @@ def observed_ms(store: KernelStore, partition: int) -> int:
     return store._of(partition).observed_time_ms
 
 
+def boundary_of(store: KernelStore) -> int:
+    """1 if reads see a window that is just `retention` behind, else 0."""
+    return store._boundary_ms if isinstance(store, ForgettingStore) else 0
+
+
 def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names: tuple[str, ...]) -> StoredColumns:
     """All that a partition holds."""
     if isinstance(store, ForgettingStore):  # a new one

@@ -4,6 +4,8 @@
 `operations` what is done to the contents of windows; places are of the line here and of the slot's windows at the end.
 """
 
+import numpy as np
+
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.sliding.blocks import (
@@ -47,17 +49,21 @@ def _note_made(place, source, operations, counters):  # type: ignore[no-untyped-
 
 
 @inlined
-def _windows_around(line, places, rank, t, difference):  # type: ignore[no-untyped-def]
+def _windows_around(line, places, rank, t, difference, j, columns):  # type: ignore[no-untyped-def]
     """(last window that holds t and more, last before t's own, largest time in it or else in t's own, t was seen).
 
-    Before `difference` there is no room to the left: the first window, from 0, is everybody's own.
+    Before `difference` there is no room to the left: the first window, from 0, is everybody's own. What a store does
+    not show any more are windows that are closed: it still tells which record came before this one.
     """
     own = line.left[rank]
+    is_asked = columns.found_from_ms.shape[0] > 0
+    first_ms = columns.found_from_ms[j] if is_asked else np.int64(0)
+    is_there = line.taken[own] > 0 and line.start[own] >= first_ms
     right = taken_before(line.taken, places, line.right[rank])
     if right <= own:
         right = NO_PLACE
     left = NO_PLACE
-    latest = largest_at(line.latest, places, own) if line.taken[own] else NO_PLACE
+    latest = largest_at(line.latest, places, own) if is_there else NO_PLACE
     seen = latest == rank and t >= difference
     if t < difference:
         if right < 0 and latest > rank:
@@ -68,6 +74,10 @@ def _windows_around(line, places, rank, t, difference):  # type: ignore[no-untyp
         left = taken_before(line.taken, places, own)
         if left >= 0 and t - difference - line.start[left] > difference:
             left = NO_PLACE  # further away than Kafka looks
+        if is_asked and left >= 0:
+            columns.asked_ms[j] = line.start[left]
+            if line.start[left] < first_ms:
+                left = NO_PLACE
         if left >= 0:
             latest = largest_at(line.latest, places, left)
     return right, left, latest, seen
@@ -77,7 +87,7 @@ def _windows_around(line, places, rank, t, difference):  # type: ignore[no-untyp
 def _make_windows(line, places, rank, t, first, difference, j, operations, columns, counters):  # type: ignore[no-untyped-def]
     """Makes the record's windows; gives whether one of them holds it, and how many were closed already."""
     own, after = line.left[rank], line.right[rank]
-    right, left, latest, seen = _windows_around(line, places, rank, t, difference)
+    right, left, latest, seen = _windows_around(line, places, rank, t, difference, j, columns)
     if seen:
         return False, 0
     made, lost = False, 0

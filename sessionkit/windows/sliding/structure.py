@@ -16,12 +16,14 @@ import numpy.typing as npt
 from sessionkit.base.arrays import Bytes, Codes, Longs
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import check_reach
+from sessionkit.base.durations import INT64_MAX, check_reach
 from sessionkit.trace.loops import grouped
+from sessionkit.windows.feed import NOTHING_HIDDEN
 from sessionkit.windows.sliding.places import new_line
 from sessionkit.windows.sliding.steps import MADE, MISSED, PLACES, open_from, run_slots
 
 NOT_YET = -1
+NOT_ASKED = INT64_MAX
 
 
 class SlidingOperations(NamedTuple):
@@ -60,6 +62,7 @@ class SlidingStructure(NamedTuple):
     start_ms: Longs
     timestamp_ms: Longs  # the largest record time in the window
     opened_at: Longs  # the record that made it, -1: it was loaded
+    asked_ms: Longs  # of each record the start of the window before, if it asked for it; else `NOT_ASKED`
     loaded_count: int
     operations: SlidingOperations
     records: SlidingRecords
@@ -78,6 +81,8 @@ class _Columns(NamedTuple):
     made_start_ms: Longs
     made_timestamp_ms: Longs
     loaded_timestamp_ms: Longs  # of the loaded windows, in the end
+    found_from_ms: Longs  # the first start that a store shows to each record; empty: it shows all
+    asked_ms: Longs
 
 
 @compiled
@@ -177,10 +182,12 @@ def sliding_structure(
     *,
     time_difference_ms: int,
     grace_ms: int,
+    found_from_ms: Longs = NOTHING_HIDDEN,
 ) -> SlidingStructure:
     """What the records of a batch do, given the windows that a store holds of their slots.
 
     `slot` is -1 for a record to be skipped; `stair` is the stream time of the record's partition with the record in it.
+    `found_from_ms` is the first start that a store shows to each record; empty: it shows all, and is not asked.
     Of the windows that were there before, those that end more than twice the time difference before the close time
     can be left out: no record reaches them.
     """
@@ -196,6 +203,8 @@ def sliding_structure(
         made_start_ms=np.empty(most, np.int64),
         made_timestamp_ms=np.empty(most, np.int64),
         loaded_timestamp_ms=np.empty(len(loaded), np.int64),
+        found_from_ms=found_from_ms[record] if len(found_from_ms) else found_from_ms,
+        asked_ms=np.full(len(record) if len(found_from_ms) else 0, NOT_ASKED),
     )
     operations = _room(ends, record, most)
     entries = int((np.diff(ends) + np.diff(loaded_ends)).max(initial=0))
@@ -239,7 +248,12 @@ def _structure(
     fill_windows(outcome, loaded, records.slot, slot, opened_at)
     slot[:loaded] = loaded_slot
     opened_at[:loaded] = NOT_YET
-    return SlidingStructure(decision, dropped, slot, start_ms, timestamp_ms, opened_at, loaded, operations, records)
+    asked_ms = np.full(count, NOT_ASKED)
+    if len(columns.asked_ms):
+        asked_ms[operations.record] = columns.asked_ms
+    return SlidingStructure(
+        decision, dropped, slot, start_ms, timestamp_ms, opened_at, asked_ms, loaded, operations, records
+    )
 
 
 def _room(ends: Longs, record: Codes, windows: int) -> SlidingOperations:

@@ -17,8 +17,9 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import OfOneLength, Times, window_kind
-from sessionkit.windows.feed import Decided, Feed
+from sessionkit.windows.feed import NOTHING_HIDDEN, Decided, Feed
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
+from sessionkit.windows.sliding.shown import as_shown
 from sessionkit.windows.sliding.steps import run_slots, sliding_is_late
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
@@ -131,7 +132,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
     def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided:
         """The compiled passes over columns."""
         announce_compiling(run_slots, "sliding windows")
-        structure = self._structure(feed)
+        structure = self._structure(feed, retention_ms)
         for fold in folds.values():
             fold.feed_sliding(structure, lambda: sliding_touches(structure))
         return Decided(
@@ -146,14 +147,23 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         """Every window that a record met, in Kafka's order."""
         return sliding_touches(self._structure(feed))
 
-    def _structure(self, feed: Feed) -> SlidingStructure:
-        columns, loaded = feed.whole(), feed.loaded
-        structure = sliding_structure(
-            columns.slot, columns.timestamp_ms, columns.stream_time_ms, feed.slots.count, loaded.slot,
-            loaded.start_ms, loaded.timestamp_ms, time_difference_ms=self.time_difference_ms, grace_ms=self.grace_ms,
-        )  # fmt: skip
-        feed.decide(columns, structure.decision)
-        return structure
+    def _structure(self, feed: Feed, retention_ms: int | None = None) -> SlidingStructure:
+        """With the retention of a store by which it shows windows; without one as it was found before."""
+        columns, loaded, expiry = feed.whole(), feed.loaded, feed.expiry
+
+        def structure(found_from_ms: Longs) -> SlidingStructure:
+            return sliding_structure(
+                columns.slot, columns.timestamp_ms, columns.stream_time_ms, feed.slots.count, loaded.slot,
+                loaded.start_ms, loaded.timestamp_ms, time_difference_ms=self.time_difference_ms,
+                grace_ms=self.grace_ms, found_from_ms=found_from_ms,
+            )  # fmt: skip
+
+        if expiry is None or retention_ms is None:
+            found = structure(NOTHING_HIDDEN if expiry is None else expiry.found_from_ms)
+        else:
+            found = as_shown(structure, expiry, feed.batch.partition, retention_ms)
+        feed.decide(columns, found.decision)
+        return found
 
     def missed(self, feed: Feed) -> None:
         """None: the touches of closed windows are not known without all the others."""

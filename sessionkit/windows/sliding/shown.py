@@ -1,0 +1,67 @@
+"""Which sliding windows Kafka's store shows to a record: those that start late enough behind the latest one put.
+
+That decides little: what it does not show is closed, and only tells which record came before. But a window put by one
+key moves the store of all keys on, and keys are decided one after the other. So a run supposes what is shown, looks
+what the store would have shown, and runs again until both are the same; the first wrong one comes later each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sessionkit.base.arrays import Codes, Flags, Longs
+from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.decisions import LATE
+from sessionkit.trace.loops import grouped
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.windows.feed import Expiry
+from sessionkit.windows.sliding.structure import SlidingStructure
+
+ALL = np.iinfo(np.int64).min
+
+
+@compiled_loop
+def run_shown(opened_at, start_ms, row, partition, observed_ms, behind, found_from_ms):  # type: ignore[no-untyped-def]
+    """Fills in the first start shown to each record, `behind` the latest one put; windows from `row` on were made."""
+    for i in range(partition.shape[0]):
+        p = partition[i]
+        found_from_ms[i] = observed_ms[p] - behind
+        while row < opened_at.shape[0] and opened_at[row] == i:
+            observed_ms[p] = max(observed_ms[p], start_ms[row])
+            row += 1
+
+
+def as_shown(
+    structure: Callable[[Longs], SlidingStructure], expiry: Expiry, partition: Codes, retention_ms: int
+) -> SlidingStructure:
+    """The structure on a store that is new, and into `expiry` what that showed."""
+    found_from_ms, behind_ms = expiry.found_from_ms, retention_ms - 1 + expiry.boundary_ms
+    found_from_ms[:] = ALL
+    while True:
+        found, observed_ms, shown_ms = structure(found_from_ms), expiry.observed_ms.copy(), np.empty_like(found_from_ms)
+        run_shown(found.opened_at, found.start_ms, found.loaded_count, partition, observed_ms, behind_ms, shown_ms)
+        is_same = np.array_equal(_hidden(found, found_from_ms), _hidden(found, shown_ms))
+        found_from_ms[:] = shown_ms
+        if is_same:
+            return found
+
+
+def latest_put_ms(trace: WindowTrace, before_ms: Longs) -> Longs:
+    """The latest start that was put into the store of its partition by each record; `before_ms` of each before all."""
+    live, put_ms = np.flatnonzero(trace.touches.effect != LATE), np.full(len(trace), -1)
+    np.maximum.at(put_ms, trace.touches.record[live], trace.touches.start_ms[live])
+    first, rows = grouped(trace.batch.partition, len(before_ms))
+    for code, ms in enumerate(before_ms.tolist()):
+        own = rows[first[code] : first[code + 1]]
+        put_ms[own] = np.maximum(np.maximum.accumulate(put_ms[own]), ms)
+    return put_ms
+
+
+def _hidden(found: SlidingStructure, found_from_ms: Longs) -> Flags:
+    """Of each record whether its own window is not shown, and whether that before it is not."""
+    records = found.records
+    hidden: Flags = np.array([records.timestamp_ms - records.time_difference_ms, found.asked_ms]) < found_from_ms
+    hidden[0] &= records.timestamp_ms >= records.time_difference_ms
+    return hidden
