@@ -238,7 +238,7 @@ class ByKernels:
     @cached_property
     def _seen(self) -> Seen:
         times, observed = [], []
-        trace, columns = self._everything.trace, self._everything.trace.window_columns
+        columns = self._everything.trace.window_columns
         rows = np.flatnonzero((columns.merged_into < 0) & ~self._is_met)
         own_ms = (columns.end_ms if self._holds_sessions else columns.start_ms)[rows]
         for p, (_, highest_ms, at) in enumerate(self._spans):

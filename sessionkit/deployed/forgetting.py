@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from sortedcontainers import SortedDict
 
 from sessionkit.deployed.independent_parts import WHOLE, Whole
@@ -57,6 +58,8 @@ class _Partition:
         if self.waiting is None:
             return
         waiting, self.waiting = self.waiting, None
+        self._of_key.clear()
+        self._by_time.clear()
         for _, each in as_stored(waiting):
             raw, place, row = key_bytes(each.key), (time_of(each), each.window_start_ms), Row(WHOLE, each)
             self._of_key[raw][place] = self._by_time[(*place, raw)] = row
@@ -124,6 +127,12 @@ class ForgettingStore:
             if self._on_disk:
                 state.newest_ms = max(state.newest_ms, state.observed_ms)
                 after_ms = {"disk": -1, "changelog": state.newest_ms, "killed": state.observed_ms}[kind]
+                if state.waiting is not None:
+                    oldest = self.segments.oldest_live(max(state.dropped_at_ms, after_ms))
+                    segments = state.waiting.time_ms // self.segment_interval_ms
+                    state.waiting = state.waiting.take(np.flatnonzero(segments >= oldest))
+                    state.observed_ms = state.dropped_at_ms = after_ms
+                    continue
                 for (time_ms, start_ms, raw), row in list(state.by_time.items()):
                     if not self._is_kept(row.part, time_ms, max(state.dropped_at_ms, after_ms)):
                         self._delete(state, raw, time_ms, start_ms)

@@ -81,6 +81,11 @@ class CachedLife(CompiledLife):
 
     @property
     @abstractmethod
+    def _newest_put_ms(self) -> Longs:
+        """The largest time of what was put into the cache of each partition; -1: there is nothing."""
+
+    @property
+    @abstractmethod
     def _most_held(self) -> int:
         """The most bytes that were in the cache at once."""
 
@@ -112,10 +117,9 @@ class CachedLife(CompiledLife):
 
     def _fill(self, front: Any) -> None:
         columns, cached = self._outcome.window_columns, self.cached_rows
-        for code, number in enumerate(self._before):
+        for code, (number, time_ms) in enumerate(zip(self._before, self._newest_put_ms.tolist(), strict=True)):
             held = self._columns(cached[columns.partition[cached] == code])
             for _, each in as_stored(held):
                 front.write(each, partition=number)
-            mine = self._times_ms[columns.partition == code]
-            if len(mine):
-                front.are_written(number, int(mine.max()))
+            if time_ms >= 0:
+                front.are_written(number, time_ms)

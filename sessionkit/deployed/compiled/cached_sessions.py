@@ -38,13 +38,18 @@ from sessionkit.windows.feed import Expiry
 _TIMES_BYTES = 8 + 8 + 8  # of an entry's key: its segment, the end and the start
 
 
+def is_new(batch: RecordBatch, store: Any) -> bool:
+    """Whether nothing was put into the partitions of these records."""
+    return all(store.snapshot(p) == Snapshot() and observed_ms(store, p) == -1 for p in batch.partitions.tolist())
+
+
 def knows_session_cache(batch: RecordBatch, store: Any, how: Life) -> bool:
     """Whether the cache of sessions can be played here: what is evicted must not depend on other keys.
 
     A read of a limited cache uses what lies between its bounds: in memory entries of all keys, on disk those of keys
     that go on with a zero byte where another ends.
     """
-    if not all(store.snapshot(p) == Snapshot() and observed_ms(store, p) == -1 for p in batch.partitions.tolist()):
+    if not is_new(batch, store):
         return False
     return most_bytes(how) in (None, math.inf) or (bool(store.is_persistent) and not has_zeros(batch.keys))
 
@@ -131,6 +136,12 @@ class CachedSessionLife(CachedLife, SessionLife):
     @property
     def cached_rows(self) -> Rows:
         return self._cached
+
+    @property
+    def _newest_put_ms(self) -> Longs:
+        newest_ms, columns = np.full(len(self._before), -1), self._outcome.window_columns  # all new: the store was
+        np.maximum.at(newest_ms, columns.partition, columns.end_ms)
+        return newest_ms
 
     @property
     def _most_held(self) -> int:

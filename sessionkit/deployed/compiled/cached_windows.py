@@ -24,7 +24,7 @@ from sessionkit.deployed.compiled.session_cache import AHEAD, ANSWER, FOUND, IS_
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.stores.typed_bytes import BY_TIME
-from sessionkit.trace.sent import NO_VALUE, UPDATE, Sent
+from sessionkit.trace.sent import LOADED, NO_VALUE, UPDATE, Sent
 from sessionkit.windows.finals import Finals
 
 _PLACE_BYTES = 8 + 8 + 4  # of an entry's key: its segment, the start of the window, and a number
@@ -211,7 +211,7 @@ class CachedWindowLife(CachedLife, WindowLife):
             held=np.full(size, -1),
             touch=np.full(size, NOWHERE),
             start_ms=columns.start_ms,
-            stored=np.zeros(size, np.bool_),
+            stored=np.arange(size) < columns.loaded_count,
             found=np.zeros(size, np.bool_),
             observed_ms=self._observed_before_ms.copy(),
             newest_ms=np.full(partitions, -1),
@@ -281,7 +281,7 @@ class CachedWindowLife(CachedLife, WindowLife):
             before_ms[mine], after_ms[mine] = observed_ms[:-1], observed_ms[1:]
         order = np.argsort(self._window, kind="stable")
         again = np.flatnonzero(np.diff(self._window[order]) == 0)
-        old = np.full(len(steps), NO_VALUE)
+        old = np.where(self._window < columns.loaded_count, LOADED, NO_VALUE)
         old[order[again + 1]] = steps[order[again]]
         old[start_ms <= before_ms - self._how.retention_ms] = NO_VALUE
         return start_ms >= self._held_from_ms(after_ms), old
@@ -329,6 +329,10 @@ class CachedWindowLife(CachedLife, WindowLife):
         return np.array(self._cache.used.rows(), np.intp)
 
     @property
+    def _newest_put_ms(self) -> Longs:
+        return self._cache.newest_ms
+
+    @property
     def _most_held(self) -> int:
         return int(self._cache.most_held[0])
 
@@ -346,5 +350,5 @@ class CachedSlidingLife(CachedWindowLife, SlidingLife):
     """
 
     @property
-    def is_played(self) -> bool:  # type: ignore[override]
-        return self._most_held <= most_in_loops(self._how)
+    def is_played(self) -> bool:
+        return super().is_played and self._most_held <= most_in_loops(self._how)

@@ -12,6 +12,7 @@ import numpy as np
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Flags, Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.sent import LazyRows
 from sessionkit.deployed.compiled.stores import boundary_of
 from sessionkit.deployed.deployment import Life
@@ -49,7 +50,10 @@ class CompiledLife:
         self._boundary_ms = boundary_of(store)
         self._trace: Any = outcome.kept_trace
 
-    is_played = True  # else the rules of a cache decided what the kernel does not know
+    @property
+    def is_played(self) -> bool:
+        """Whether the kernel knew all that a record found."""
+        return True
 
     @property
     @abstractmethod
@@ -315,8 +319,23 @@ class WindowLife(CompiledLife):
         return self._windows.reach_ms, self._windows.advance_ms or 0
 
     @property
+    def is_played(self) -> bool:
+        """No record changes a window that the store did not show any more when the task was started again."""
+        shown_ms = self._observed_before_ms - self._how.retention_ms + 1 - self._boundary_ms
+        return bool((shown_ms <= 0).all()) or not (self._earliest_ms < shown_ms).any()
+
+    @property
+    def _earliest_ms(self) -> Longs:
+        """The earliest start in each partition of a window that a record changed, or asked for."""
+        touches, found = self._trace.touches, np.full(len(self._before), INT64_MAX)
+        live = np.flatnonzero(touches.effect != LATE)
+        np.minimum.at(found, self._trace.batch.partition[touches.record[live]], touches.start_ms[live])
+        return found
+
+    @property
     def observed_ms(self) -> Longs:
-        return self._newest_start_ms(np.array([s.stream_time_ms for s in self._outcome.snapshots.values()], np.int64))
+        stream_ms = np.array([each.stream_time_ms for each in self._outcome.snapshots.values()], np.int64)
+        return np.maximum(self._newest_start_ms(stream_ms), self._observed_before_ms)
 
     @property
     def _times_ms(self) -> Longs:
@@ -331,7 +350,9 @@ class WindowLife(CompiledLife):
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         """The latest start that was put into the store of their partition, with each of these records."""
-        return self._newest_start_ms(self._trace.stream_time_ms[records])
+        trace = self._trace
+        before_ms = self._observed_before_ms[trace.batch.partition[records]]
+        return np.maximum(self._newest_start_ms(trace.stream_time_ms[records]), before_ms)
 
     def _visible_from_ms(self) -> Longs:
         """The first start that the store shows at each look."""
@@ -376,16 +397,35 @@ class SlidingLife(WindowLife):
     @property
     def _may_look(self) -> Flags:
         """Neither with a record that is late as a whole, nor with one before the first whole window."""
-        trace, length_ms = self._trace, self._lengths_ms[0]
-        times_ms = trace.batch.timestamp_ms
-        is_in_time = times_ms + length_ms >= self._close_ms(np.arange(len(trace)))
-        return super()._may_look & is_in_time & (times_ms >= length_ms)
+        return super()._may_look & self._is_in_time & (self._trace.batch.timestamp_ms >= self._lengths_ms[0])
+
+    @property
+    def _is_in_time(self) -> Flags:
+        """The records that are not late as a whole."""
+        last_ms = self._trace.batch.timestamp_ms + self._lengths_ms[0]
+        is_open: Flags = last_ms >= self._close_ms(np.arange(len(self._trace)))
+        return is_open
+
+    @property
+    def _earliest_ms(self) -> Longs:
+        batch, found = self._trace.batch, np.full(len(self._before), INT64_MAX)
+        rows = np.flatnonzero((self._trace.decision <= LATE) & self._is_in_time)
+        own_ms = np.maximum(batch.timestamp_ms[rows] - self._lengths_ms[0], 0)
+        np.minimum.at(found, batch.partition[rows], own_ms)
+        return found
+
+    @cached_property
+    def _put_ms(self) -> Longs:
+        return latest_put_ms(self._trace, self._observed_before_ms)
 
     @property
     def observed_ms(self) -> Longs:
-        columns, observed_ms = self._outcome.window_columns, self._observed_before_ms.copy()
-        np.maximum.at(observed_ms, columns.partition, columns.start_ms)
+        observed_ms, columns = self._observed_before_ms.copy(), self._outcome.window_columns
+        if columns.loaded_count:
+            np.maximum.at(observed_ms, self._trace.batch.partition, self._put_ms)
+        else:
+            np.maximum.at(observed_ms, columns.partition, columns.start_ms)
         return observed_ms
 
     def _observed_with_ms(self, records: Longs) -> Longs:
-        return latest_put_ms(self._trace, self._observed_before_ms)[records]
+        return self._put_ms[records]

@@ -19,9 +19,14 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import value_column
 from sessionkit.base.arrays import Flags, Longs, is_null
 from sessionkit.base.decisions import TICK
-from sessionkit.base.durations import check_reach
+from sessionkit.base.durations import INT64_MAX, check_reach
 from sessionkit.deployed.compiled.cache import CachedLife, has_zeros, most_bytes
-from sessionkit.deployed.compiled.cached_sessions import CachedSessionLife, knows_session_cache, run_behind_cache
+from sessionkit.deployed.compiled.cached_sessions import (
+    CachedSessionLife,
+    is_new,
+    knows_session_cache,
+    run_behind_cache,
+)
 from sessionkit.deployed.compiled.cached_windows import CachedSlidingLife, CachedWindowLife
 from sessionkit.deployed.compiled.life import SessionLife, SlidingLife, WindowLife
 from sessionkit.deployed.compiled.sent import SentResults
@@ -74,19 +79,29 @@ def runs_compiled(
         and all(LOOPS[loop].knows_every_step for loop in loops)
         and (batch.rejected is None or bool((batch.rejected < TICK).all()))
         and is_known(store)
-        # it has observed what stream time has passed, unless somebody put windows by hand
-        and all(store.snapshot(p).stream_time_ms <= observed_ms(store, p) for p in batch.partitions.tolist())
+        and all(_has_observed(windows, store, p) for p in batch.partitions.tolist())
         and (windows.holds == "sessions" or not len(null_values(aggregations, batch)))
         and (not has_cache(windows, how.emit, how.caching) or _knows_cache(windows, batch, store, how))
     )
 
 
+def _has_observed(windows: WindowKind, store: Any, partition: int) -> bool:
+    """Whether a store has observed what stream time has passed, as it has unless somebody put windows by hand."""
+    stream_time_ms = store.snapshot(partition).stream_time_ms
+    if windows.holds == "windows":
+        advance_ms = windows.advance_ms or INT64_MAX  # of sliding windows the records say what was put
+        stream_time_ms = stream_time_ms // advance_ms * advance_ms if stream_time_ms >= advance_ms else -1
+    return bool(stream_time_ms <= observed_ms(store, partition))
+
+
 def _knows_cache(windows: WindowKind, batch: RecordBatch, store: Any, how: Life) -> bool:
-    """Whether the cache of this life can be played here: no restart takes it over; in memory a look uses all of it."""
-    if how.restart is not None:
-        return False
+    """Whether the cache of this life can be played here: in memory a look uses all of it."""
+    if how.restart is not None and (how.changelog is not None or windows.holds == "sessions"):
+        return False  # what a cache loses, and in which order it writes
     if windows.holds == "sessions":
         return knows_session_cache(batch, store, how)
+    if windows.advance_ms is None and not is_new(batch, store):
+        return False
     if how.emit == "on_window_update" or store.is_persistent:
         return True
     return most_bytes(how) in (None, math.inf) and not has_zeros(batch.keys)
@@ -110,21 +125,17 @@ def run_compiled(
     check_windows(windows, batch)
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     is_cached = has_cache(windows, how.emit, how.caching)
-    expiry = None
-    if windows.holds == "sessions" or not (is_cached or windows.advance_ms):  # else what a record meets is there
-        asked = np.empty(len(batch) if windows.holds == "windows" else 0, np.int64)
-        boundary_ms = boundary_of(store)
-        expiry = Expiry(observed.copy(), null_values(aggregations, batch), None, boundary_ms, asked)
+    expiry = _expiry(windows, aggregations, batch, store, observed, is_cached=is_cached)
     columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
-    start, rest = _start(windows, tuple(aggregations), batch, columns, before, position)
+    shown_ms = observed - how.retention_ms + 1 - boundary_of(store)
+    start, rest = _start(windows, tuple(aggregations), batch, columns, shown_ms, before, position)
 
     def run(expiry: Expiry | None) -> Outcome:
         counts = type(windows) is not SlidingWindows  # how many records a copy holds is not known
         kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": counts}
         return run_from(start, windows, aggregations, batch, how.retention_ms, **kept, expiry=expiry)
 
-    if windows.holds == "sessions" and is_cached:
-        assert expiry is not None
+    if expiry is not None and is_cached:
         outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
     else:
         outcome = run(expiry)
@@ -161,19 +172,41 @@ def run_compiled(
     return Processed(outcome, deployed, life.in_front_of(store))
 
 
+def _expiry(
+    windows: WindowKind,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    store: Any,
+    observed_ms: Longs,
+    *,
+    is_cached: bool,
+) -> Expiry | None:
+    """What decides what a record finds; None: all that was put."""
+    if windows.holds == "sessions":
+        return Expiry(observed_ms.copy(), null_values(aggregations, batch))
+    if windows.advance_ms is not None or is_cached:
+        return None
+    return Expiry(observed_ms.copy(), NONE_NULL, None, boundary_of(store), np.empty(len(batch), np.int64))
+
+
 def _start(
     windows: WindowKind,
     names: tuple[str, ...],
     batch: RecordBatch,
     columns: Mapping[int, StoredColumns],
+    shown_ms: Longs,
     before: Mapping[int, Snapshot],
     position: Longs,
 ) -> tuple[Start, dict[int, StoredColumns]]:
-    """What the batch can touch or close of the windows in the store, and for each partition the others."""
+    """What the batch can touch or close of the windows that reads see, and for each partition the others."""
     newest_ms = newest_times(batch, stream_times_of(batch, before)) - windows.close_lag_ms
     state, rest = None, {}
-    for (p, each), close_ms in zip(columns.items(), newest_ms.tolist(), strict=True):
-        is_met = ~is_null(pc.index_in(each.key, value_set=batch.keys)) | (each.timestamp_ms < close_ms)
+    for (p, each), close_ms, first_ms in zip(columns.items(), newest_ms.tolist(), shown_ms.tolist(), strict=True):
+        last_ms = each.time_ms
+        if windows.holds == "windows":
+            last_ms = windows.ends_ms(last_ms) - (not windows.inclusive_end)
+        is_met = ~is_null(pc.index_in(each.key, value_set=batch.keys)) | (last_ms < close_ms)
+        is_met &= each.time_ms >= first_ms
         met, rest[p] = each.take(np.flatnonzero(is_met)), each.take(np.flatnonzero(~is_met))
         state = met if state is None else joined_columns(state, met)
     if state is None:

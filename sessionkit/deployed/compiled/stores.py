@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
 from sessionkit.stores.cache.windows import CachingWindowStore
-from sessionkit.stores.contract import Snapshot, StoredColumns
+from sessionkit.stores.contract import StoredColumns
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rows import as_columns
@@ -18,15 +18,11 @@ KernelStore: TypeAlias = MemorySessionStore | MemoryWindowStore | ForgettingSess
 
 
 def is_known(store: object) -> bool:
-    """Whether kernels know what this store shows: one of sessions in memory; others while nothing was put."""
+    """Whether kernels know what this store shows."""
     if isinstance(store, ForgettingStore):
-        states = store._partitions.values()
-        is_new = all(state.newest_ms == state.observed_ms == -1 for state in states)
-        return is_new and store.is_persistent and not store.notices
-    if type(store) is MemoryWindowStore and store.retention_ms is not None:
-        held = store._partitions.values()
-        return all(each.observed_time_ms == -1 and each.snapshot == Snapshot() for each in held)
-    return type(store) is MemorySessionStore and store.retention_ms is not None
+        is_new = all(state.newest_ms == state.observed_ms == -1 for state in store._partitions.values())
+        return store.is_persistent and not store.notices and (is_new or store.holds == "windows")
+    return type(store) in (MemorySessionStore, MemoryWindowStore) and store.retention_ms is not None  # type: ignore[attr-defined]
 
 
 def observed_ms(store: KernelStore, partition: int) -> int:
@@ -43,12 +39,15 @@ def boundary_of(store: KernelStore) -> int:
 
 def columns_of(store: KernelStore, partition: int, key_type: pa.DataType, names: tuple[str, ...]) -> StoredColumns:
     """All that a partition holds."""
-    if isinstance(store, ForgettingStore):  # a new one
-        return as_columns(store.holds, [], key_type, names)
-    waiting = store._of(partition).waiting
+    state = store._partitions[partition] if isinstance(store, ForgettingStore) else store._of(partition)
+    waiting = state.waiting
     if waiting is not None and waiting.key.type == key_type and tuple(waiting.aggregates) == names:
         return waiting
-    return as_columns(store.holds, [(partition, each) for each in store.all(partition=partition)], key_type, names)
+    if isinstance(store, ForgettingStore):  # also what reads do not see any more
+        held = [row.stored for row in store._partitions[partition].by_time.values()]
+    else:
+        held = list(store.all(partition=partition))
+    return as_columns(store.holds, [(partition, each) for each in held], key_type, names)
 
 
 def found_at_end(store: KernelStore | CachingWindowStore, partition: int) -> StoredColumns:

@@ -18,34 +18,44 @@ from sessionkit.trace.loops import grouped
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.windows.feed import Expiry
 from sessionkit.windows.sliding.structure import SlidingStructure
+from sessionkit.windows.sliding.touches import sliding_touches
 
 ALL = np.iinfo(np.int64).min
 
 
 @compiled_loop
-def run_shown(opened_at, start_ms, row, partition, observed_ms, behind, found_from_ms):  # type: ignore[no-untyped-def]
-    """Fills in the first start shown to each record, `behind` the latest one put; windows from `row` on were made."""
+def run_shown(put_ms, partition, observed_ms, behind, found_from_ms):  # type: ignore[no-untyped-def]
+    """Fills in the first start that is shown to each record: `behind` the latest one put before it."""
     for i in range(partition.shape[0]):
         p = partition[i]
         found_from_ms[i] = observed_ms[p] - behind
-        while row < opened_at.shape[0] and opened_at[row] == i:
-            observed_ms[p] = max(observed_ms[p], start_ms[row])
-            row += 1
+        observed_ms[p] = max(observed_ms[p], put_ms[i])
 
 
 def as_shown(
     structure: Callable[[Longs], SlidingStructure], expiry: Expiry, partition: Codes, retention_ms: int
 ) -> SlidingStructure:
-    """The structure on a store that is new, and into `expiry` what that showed."""
+    """The structure on a store of Kafka, and into `expiry` what that showed."""
     found_from_ms, behind_ms = expiry.found_from_ms, retention_ms - 1 + expiry.boundary_ms
     found_from_ms[:] = ALL
     while True:
-        found, observed_ms, shown_ms = structure(found_from_ms), expiry.observed_ms.copy(), np.empty_like(found_from_ms)
-        run_shown(found.opened_at, found.start_ms, found.loaded_count, partition, observed_ms, behind_ms, shown_ms)
+        found, shown_ms = structure(found_from_ms), np.empty_like(found_from_ms)
+        run_shown(_put_ms(found), partition, expiry.observed_ms.copy(), behind_ms, shown_ms)
         is_same = np.array_equal(_hidden(found, found_from_ms), _hidden(found, shown_ms))
         found_from_ms[:] = shown_ms
         if is_same:
             return found
+
+
+def _put_ms(found: SlidingStructure) -> Longs:
+    """The latest start that each record puts, of those that can be later than all before; -1 for none."""
+    put_ms, made = np.full(len(found.decision), -1), slice(found.loaded_count, None)
+    np.maximum.at(put_ms, found.opened_at[made], found.start_ms[made])
+    if found.loaded_count:  # the store has forgotten that these were put, where a task is started again
+        touches = sliding_touches(found)
+        live = np.flatnonzero(touches.effect != LATE)
+        np.maximum.at(put_ms, touches.record[live], touches.start_ms[live])
+    return put_ms
 
 
 def latest_put_ms(trace: WindowTrace, before_ms: Longs) -> Longs:
