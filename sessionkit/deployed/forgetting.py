@@ -279,6 +279,13 @@ class ForgettingSessions(ForgettingStore, SessionCalls):
             found.sort(key=lambda session: (session.window_end_ms, -session.window_start_ms))
         return iter(found)
 
+    def left_to_looks(self, earliest_end_ms: int, *, partition: int) -> Iterator[StoredSession]:
+        """Sessions from this end on that reads do not see any more, but looks for final results do."""
+        state = self._partitions[partition]
+        hidden_ms = state.observed_ms - self.retention_ms if self._on_disk else -1
+        places = state.by_time.irange((earliest_end_ms, -1), (hidden_ms, LAST_MS))
+        return (state.by_time[place].stored for place in places if self.segments.is_live(place[0], state.dropped_at_ms))
+
     def find_sessions_by_end(
         self, earliest_session_end_ms: Any, latest_session_end_ms: Any, *, partition: int = 0
     ) -> Iterator[StoredSession]:

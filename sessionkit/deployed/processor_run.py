@@ -19,6 +19,7 @@ from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.changelog import LoggedStore
 from sessionkit.deployed.deployment import Commits, Life, Restart
+from sessionkit.deployed.loaded import loaded_windows
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.deployed.suppressed_results import SuppressedResults
 from sessionkit.engine.memory import check_steps
@@ -26,7 +27,6 @@ from sessionkit.engine.outcome import (
     Outcome,
     RecordsInWords,
     decision_counts,
-    newest_times,
     position_after,
     snapshots_after,
     without_replayed,
@@ -331,7 +331,7 @@ def run_processor(
     batch, _ = without_replayed(batch, before)
     check_steps(windows, batch)
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
-    loaded, keys = _loaded(windows, store, batch, first_stream_time)
+    loaded, keys = loaded_windows(windows, store, batch, first_stream_time, before, how)
     known = keys.to_pylist()
     recorder = RECORDERS[windows.holds](windows, batch, {key: code for code, key in enumerate(known)})
     for partition, each in loaded:
@@ -370,22 +370,6 @@ def run_processor(
         trailing_only=windows.trailing_only,
     )
     return run.processed(outcome)
-
-
-def _loaded(
-    windows: WindowKind, store: TaskStore, batch: RecordBatch, stream_time_ms: Longs
-) -> tuple[list[tuple[int, Any]], pa.Array]:
-    """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
-    newest, known = newest_times(batch, stream_time_ms), set(batch.keys.to_pylist())
-    stored = [
-        (code, each)
-        for code, p in enumerate(batch.partitions.tolist())
-        for each in store.all(partition=p)
-        if each.key in known or windows.last_instant_ms(each) < newest[code] - windows.close_lag_ms
-    ]
-    extra = list(dict.fromkeys(each.key for _, each in stored if each.key not in known))
-    keys = pa.concat_arrays([batch.keys, pa.array(extra, batch.keys.type)]) if extra else batch.keys
-    return stored, keys
 
 
 def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:

@@ -28,10 +28,12 @@ from sessionkit.deployed.compiled.cached_sessions import (
     run_behind_cache,
 )
 from sessionkit.deployed.compiled.cached_windows import CachedSlidingLife, CachedWindowLife
-from sessionkit.deployed.compiled.life import SessionLife, SlidingLife, WindowLife
+from sessionkit.deployed.compiled.life import CompiledLife, SessionLife
+from sessionkit.deployed.compiled.restarted_sessions import RestartedSessionLife, lie_apart
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.compiled.stores import boundary_of, columns_of, is_known, observed_ms, take_over
 from sessionkit.deployed.compiled.suppress import HeldResults, knows_suppression
+from sessionkit.deployed.compiled.window_life import SlidingLife, WindowLife
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import Deployed, Processed
 from sessionkit.engine.kernel_run import Start, by_key_and_time, run_from, stream_times_of
@@ -116,7 +118,7 @@ def run_compiled(
     bound: Mapping[str, Any] | None = None,
     suppression: Suppression | None = None,
 ) -> Processed | None:
-    """One life over the batch, by the kernels, and its commit to the store; None if its cache must be played."""
+    """One life over the batch, by the kernels, and its commit to the store; None if only the processor knows."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
@@ -126,9 +128,10 @@ def run_compiled(
     observed = np.array([observed_ms(store, p) for p in numbers], np.int64)
     is_cached = has_cache(windows, how.emit, how.caching)
     expiry = _expiry(windows, aggregations, batch, store, observed, is_cached=is_cached)
-    columns = {p: columns_of(store, p, batch.keys.type, tuple(aggregations)) for p in numbers}
-    shown_ms = observed - how.retention_ms + 1 - boundary_of(store)
-    start, rest = _start(windows, tuple(aggregations), batch, columns, shown_ms, before, position)
+    start, rest = _start(windows, tuple(aggregations), batch, store, how, before, position)
+    is_restarted = windows.holds == "sessions" and store.is_persistent and not is_new(batch, store)
+    if is_restarted and not lie_apart(start, windows.reach_ms, observed - how.retention_ms):
+        return None
 
     def run(expiry: Expiry | None) -> Outcome:
         counts = type(windows) is not SlidingWindows  # how many records a copy holds is not known
@@ -139,7 +142,7 @@ def run_compiled(
         outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
     else:
         outcome = run(expiry)
-    kind = (CACHED_LIVES if is_cached else LIVES)[type(windows)]
+    kind: Any = RestartedSessionLife if is_restarted else (CACHED_LIVES if is_cached else LIVES)[type(windows)]
     life = kind(windows, aggregations, outcome, store, how, before, observed, expiry)
     if not life.is_played:
         return None
@@ -150,10 +153,8 @@ def run_compiled(
     forwarded = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
     if suppression is not None:
         forwarded = HeldResults(suppression, windows, aggregations, forwarded)
-    held = life.held()
     with store.all_or_nothing():
-        for p, time_ms in zip(numbers, life.observed_ms.tolist(), strict=True):
-            take_over(store, p, joined_columns(rest[p], held.take(np.flatnonzero(held.partition == p))), time_ms)
+        _leave(life, rest, store)
         if bound is not None:
             store.bind(bound)
         store.commit_snapshots(outcome.snapshots, frozenset(aggregations))
@@ -170,6 +171,13 @@ def run_compiled(
         committed_count=committed_count,
     )
     return Processed(outcome, deployed, life.in_front_of(store))
+
+
+def _leave(life: CompiledLife, rest: Mapping[int, StoredColumns], store: Any) -> None:
+    """Puts what a life leaves into the store, `rest` is what it did not meet."""
+    held = life.held()
+    for (p, others), time_ms in zip(rest.items(), life.observed_ms.tolist(), strict=True):
+        take_over(store, p, joined_columns(others, held.take(np.flatnonzero(held.partition == p))), time_ms)
 
 
 def _expiry(
@@ -193,20 +201,24 @@ def _start(
     windows: WindowKind,
     names: tuple[str, ...],
     batch: RecordBatch,
-    columns: Mapping[int, StoredColumns],
-    shown_ms: Longs,
+    store: Any,
+    how: Life,
     before: Mapping[int, Snapshot],
     position: Longs,
 ) -> tuple[Start, dict[int, StoredColumns]]:
-    """What the batch can touch or close of the windows that reads see, and for each partition the others."""
+    """What the batch can touch or close of the windows that a life sees, and for each partition the others."""
     newest_ms = newest_times(batch, stream_times_of(batch, before)) - windows.close_lag_ms
+    looks_behind = windows.holds == "sessions" and store.is_persistent and how.emit == "on_window_close"
     state, rest = None, {}
-    for (p, each), close_ms, first_ms in zip(columns.items(), newest_ms.tolist(), shown_ms.tolist(), strict=True):
+    for p, close_ms in zip(before, newest_ms.tolist(), strict=True):
+        first_ms = observed_ms(store, p) - how.retention_ms + 1 - boundary_of(store)
+        each = columns_of(store, p, batch.keys.type, names)
         last_ms = each.time_ms
         if windows.holds == "windows":
             last_ms = windows.ends_ms(last_ms) - (not windows.inclusive_end)
         is_met = ~is_null(pc.index_in(each.key, value_set=batch.keys)) | (last_ms < close_ms)
-        is_met &= each.time_ms >= first_ms
+        is_left = looks_behind & (last_ms < close_ms) & (each.time_ms >= before[p].last_close_time_ms)
+        is_met &= (each.time_ms >= first_ms) | is_left  # which is what reads see, and what looks find beside that
         met, rest[p] = each.take(np.flatnonzero(is_met)), each.take(np.flatnonzero(~is_met))
         state = met if state is None else joined_columns(state, met)
     if state is None:

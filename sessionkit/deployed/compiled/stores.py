@@ -20,8 +20,7 @@ KernelStore: TypeAlias = MemorySessionStore | MemoryWindowStore | ForgettingSess
 def is_known(store: object) -> bool:
     """Whether kernels know what this store shows."""
     if isinstance(store, ForgettingStore):
-        is_new = all(state.newest_ms == state.observed_ms == -1 for state in store._partitions.values())
-        return store.is_persistent and not store.notices and (is_new or store.holds == "windows")
+        return store.is_persistent and not store.notices
     return type(store) in (MemorySessionStore, MemoryWindowStore) and store.retention_ms is not None  # type: ignore[attr-defined]
 
 

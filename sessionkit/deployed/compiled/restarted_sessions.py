@@ -1,0 +1,63 @@
+"""Sessions on disk in a life that is not the first one of its task: the store holds more than it shows.
+
+When a task is started again, its store forgets what it has observed, and shows sessions that it had not shown any more;
+or it still does not show some that it holds. A kernel knows neither sessions of one key that overlap nor those at the
+place of another. Both need a record that is late by the retention of the store; then the processor plays the life.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from sessionkit.base.arrays import Longs
+from sessionkit.deployed.compiled.life import SessionLife
+from sessionkit.engine.kernel_run import Start
+from sessionkit.trace.loops import grouped
+
+
+def lie_apart(start: Start, gap_ms: int, hidden_ms: Longs) -> bool:
+    """Whether no two sessions that a record can find are within the gap; those until `hidden_ms` none finds."""
+    state, code = start.state, start.code
+    numbers = np.array(list(start.before))
+    shown = np.flatnonzero(state.end_ms > hidden_ms[np.searchsorted(numbers, state.partition)])
+    columns = (code, state.partition, state.start_ms, state.end_ms)
+    code, partition, start_ms, end_ms = (column[shown] for column in columns)
+    is_next = (code[1:] == code[:-1]) & (partition[1:] == partition[:-1])
+    return not (is_next & (start_ms[1:] <= end_ms[:-1] + gap_ms)).any()
+
+
+class RestartedSessionLife(SessionLife):
+    """What the store observes are the ends of sessions, which can be later than all records of this life."""
+
+    @property
+    def is_played(self) -> bool:
+        """No session is put that the store did not show at first, and none would be hidden that a record can meet."""
+        trace, retention_ms = self._trace, self._how.retention_ms
+        own, put = trace.batch.partition, np.flatnonzero(trace.accepted)
+        if (trace.bounds_after[1][put] <= self._observed_before_ms[own[put]] - retention_ms).any():
+            return False
+        rows = np.flatnonzero(self._put_ms > np.maximum(self._observed_before_ms[own], trace.stream_time_ms))
+        near_ms = trace.batch.timestamp_ms[rows] - self._windows.reach_ms
+        return not (near_ms <= self._put_ms[rows] - retention_ms).any()
+
+    @cached_property
+    def _put_ms(self) -> Longs:
+        """The largest time that was put into the store of its partition by each record."""
+        trace = self._trace
+        put_ms = np.where(trace.accepted, trace.bounds_after[1], -1)
+        first, rows = grouped(trace.batch.partition, len(self._before))
+        for code, before_ms in enumerate(self._observed_before_ms.tolist()):
+            mine = rows[first[code] : first[code + 1]]
+            put_ms[mine] = np.maximum(np.maximum.accumulate(put_ms[mine]), before_ms)
+        return put_ms
+
+    @property
+    def observed_ms(self) -> Longs:
+        observed_ms = self._observed_before_ms.copy()
+        np.maximum.at(observed_ms, self._trace.batch.partition, self._put_ms)
+        return observed_ms
+
+    def _observed_with_ms(self, records: Longs) -> Longs:
+        return self._put_ms[records]
