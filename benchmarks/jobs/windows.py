@@ -63,6 +63,37 @@ def deployed_sessions(path: str, *, is_audit: bool, emit: str) -> Job:
     return call
 
 
+def restarted_sessions(path: str, *, every: int, store: str, kind: str) -> Job:
+    """Final results of sessions, of an application that is started again after so many records each time."""
+
+    def call() -> Any:
+        import pyarrow.parquet as pq
+
+        import sessionkit as sk
+
+        grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
+        windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
+        count = pq.read_metadata(path).num_rows
+        how = sk.Deployment(store=store, restarts=[(row, kind) for row in range(every, count, every)])
+        plan = grouped.windowed_by(windows).emit("on_window_close").count()
+        return plan.run(path, deployment=how, frame="arrow").changelog()
+
+    return call
+
+
+def deployed_sliding(path: str, *, seconds: int, is_audit: bool) -> Job:
+    """Final results of sliding windows by Kafka's defaults: RocksDB, without a cache."""
+
+    def call() -> Any:
+        import sessionkit as sk
+
+        grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
+        windows = sk.SlidingWindows(time_difference=f"{seconds}s", grace_ms=SLIDING_GRACE_MS)
+        return _deployed(grouped.windowed_by(windows).emit("on_window_close").count(), path, is_audit=is_audit)
+
+    return call
+
+
 def _deployed(plan: Any, path: str, *, is_audit: bool) -> Any:
     import sessionkit as sk
 

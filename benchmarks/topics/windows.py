@@ -38,10 +38,10 @@ def time_topic(records: int) -> Topic:
 
 
 def deployed_topic(records: int) -> Topic:
-    def case(words: str, job: str, **options: Any) -> Case:
-        return Case(words, **of("zipf-text", records), sides=(Side(OURS, job, options, repeats=1),))
+    def case(words: str, job: str, count: int = records, **options: Any) -> Case:
+        return Case(words, **of("zipf-text", count), sides=(Side(OURS, job, options, repeats=1),))
 
-    tumbling, sessions = "windows.deployed", "windows.deployed_sessions"
+    tumbling, sessions, sliding = "windows.deployed", "windows.deployed_sessions", "windows.deployed_sliding"
     cases = [
         case("A run", tumbling, is_audit=False),
         case("An audit, with the retentions that are safe", tumbling, is_audit=True),
@@ -50,9 +50,17 @@ def deployed_topic(records: int) -> Topic:
         audited = f"An audit of sessions, {words}, with the retentions that are safe"
         cases.append(case(f"A run of sessions, {words}", sessions, is_audit=False, emit=emit))
         cases.append(case(audited, sessions, is_audit=True, emit=emit))
+    for store, kind in (("rocksdb", "disk"), ("memory", "changelog")):
+        words = f"A run of sessions, emitted on close, started again nine times from its {kind}"
+        again = {"every": records // 10, "store": store, "kind": kind}
+        cases.append(case(words, "windows.restarted_sessions", **again))
+    few = records // 10
+    cases.append(case(f"A run of sliding windows, {few:,} records", sliding, few, seconds=10, is_audit=False))
+    cases.append(case(f"An audit of sliding windows, {few:,} records", sliding, few, seconds=10, is_audit=True))
     words = (
-        "Tumbling windows of 10 minutes, counted, with the final results of suppress, and sessions with a gap of 30 s, "
-        "in a deployment with Kafka's defaults: from a Parquet file to the changelog, or to the words of an audit."
+        "Tumbling windows of 10 minutes, counted, with the final results of suppress, sessions with a gap of 30 s, and "
+        "final results of sliding windows of 10 s, in a deployment with Kafka's defaults: from a Parquet file to the "
+        "changelog, or to the words of an audit."
     )
     return Topic("deployed", "Deployments of Kafka Streams", words, tuple(cases))
 

@@ -134,9 +134,8 @@ def run_compiled(
         return None
 
     def run(expiry: Expiry | None) -> Outcome:
-        counts = type(windows) is not SlidingWindows  # how many records a copy holds is not known
-        kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": counts}
-        return run_from(start, windows, aggregations, batch, how.retention_ms, **kept, expiry=expiry)
+        kept: Any = {"keep_trace": True, "keep_offsets": True, "count_rows": counts_rows(windows), "expiry": expiry}
+        return run_from(start, windows, aggregations, batch, how.retention_ms, **kept)
 
     if expiry is not None and is_cached:
         outcome, expiry = run_behind_cache(windows, aggregations, batch, store, how, expiry, run)
@@ -151,8 +150,7 @@ def run_compiled(
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
     forwarded = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
-    if suppression is not None:
-        forwarded = HeldResults(suppression, windows, aggregations, forwarded)
+    forwarded = forwarded if suppression is None else HeldResults(suppression, windows, aggregations, forwarded)
     with store.all_or_nothing():
         _leave(life, rest, store)
         if bound is not None:
@@ -171,6 +169,11 @@ def run_compiled(
         committed_count=committed_count,
     )
     return Processed(outcome, deployed, life.in_front_of(store))
+
+
+def counts_rows(windows: WindowKind) -> bool:
+    """Whether a store knows how many records a window has: of a copy it does not."""
+    return type(windows) is not SlidingWindows
 
 
 def _leave(life: CompiledLife, rest: Mapping[int, StoredColumns], store: Any) -> None:

@@ -52,16 +52,23 @@ def _put_ms(found: SlidingStructure) -> Longs:
     put_ms, made = np.full(len(found.decision), -1), slice(found.loaded_count, None)
     np.maximum.at(put_ms, found.opened_at[made], found.start_ms[made])
     if found.loaded_count:  # the store has forgotten that these were put, where a task is started again
-        touches = sliding_touches(found)
-        live = np.flatnonzero(touches.effect != LATE)
-        np.maximum.at(put_ms, touches.record[live], touches.start_ms[live])
+        run_put(sliding_touches(found), LATE, put_ms)
     return put_ms
+
+
+@compiled_loop
+def run_put(touches, late, put_ms):  # type: ignore[no-untyped-def]
+    """The latest start that each record puts, into `put_ms` where that is less."""
+    for j in range(touches.record.shape[0]):
+        if touches.effect[j] != late:
+            i = touches.record[j]
+            put_ms[i] = max(put_ms[i], touches.start_ms[j])
 
 
 def latest_put_ms(trace: WindowTrace, before_ms: Longs) -> Longs:
     """The latest start that was put into the store of its partition by each record; `before_ms` of each before all."""
-    live, put_ms = np.flatnonzero(trace.touches.effect != LATE), np.full(len(trace), -1)
-    np.maximum.at(put_ms, trace.touches.record[live], trace.touches.start_ms[live])
+    put_ms = np.full(len(trace), -1)
+    run_put(trace.touches, LATE, put_ms)
     first, rows = grouped(trace.batch.partition, len(before_ms))
     for code, ms in enumerate(before_ms.tolist()):
         own = rows[first[code] : first[code + 1]]
