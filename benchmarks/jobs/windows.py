@@ -74,7 +74,7 @@ def restarted_sessions(path: str, *, every: int, store: str, kind: str) -> Job:
         grouped = sk.group_by_key("key", timestamp="ts", partition="partition")
         windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
         count = pq.read_metadata(path).num_rows
-        how = sk.Deployment(store=store, restarts=[(row, kind) for row in range(every, count, every)])
+        how = sk.Deployment(store=store, retention="1h", restarts=[(row, kind) for row in range(every, count, every)])
         plan = grouped.windowed_by(windows).emit("on_window_close").count()
         return plan.run(path, deployment=how, frame="arrow").changelog()
 
