@@ -46,7 +46,8 @@ BY_LOOKS = "found by looks"  # the part of all windows that are not met again
 def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
-    if len(settings.starts) > 1 or (_are_sliding(windows) and isinstance(caching, str)):
+    can_evict = settings.is_cached and isinstance(caching, str)
+    if len(settings.starts) > 1 or (_are_sliding(windows) and can_evict):
         return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
     most = byte_count(caching, "caching") if isinstance(caching, str) else caching

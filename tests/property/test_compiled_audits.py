@@ -115,6 +115,14 @@ def drawn_alone(seed: int, kind: str) -> tuple[sk.Plan, pa.Table, sk.Deployment]
     return plan, table, how
 
 
+def test_final_results_of_sliding_windows_are_played_by_kernels_with_the_default_cache() -> None:
+    """On close they have none, whatever its bytes."""
+    plan, table, how = drawn_alone(1, "sliding")
+    with lives_by_kernels() as by_kernels:
+        sk.audit(plan.suppress(None).emit("on_window_close"), table, dataclasses.replace(how, caching="10MB"))
+    assert by_kernels
+
+
 @pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["alone", "behind a cache", "sliding"])
 @pytest.mark.parametrize("first", range(4))
