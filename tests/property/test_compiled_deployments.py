@@ -289,6 +289,20 @@ def test_compiled_time_windows_are_those_of_the_processor(first: int) -> None:
     assert finals > 0 or GROUP < 50  # of a few streams none may close a window
 
 
+def test_a_session_hides_others_whose_end_a_restart_had_forgotten() -> None:
+    """Kafka observes 120 with the record of "b" at 112, whose session ends there: it does not find that of "a"."""
+    table = pa.table(
+        {"partition": np.zeros(6, np.int32), "offset": np.arange(6), "key": ["b", "b", "a", "b", "b", "a"],
+         "time": [100, 110, 110, 120, 112, 120]},
+    )  # fmt: skip
+    windows = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=0)
+    stream = Stream(windows, 10, table.append_column("value", table["time"]).append_column("real", table["time"]))
+    plan = group_in_ms("key", timestamp="time", partition="partition", offset="offset").windowed_by(windows).count()
+    how = sk.Deployment.plain(store="rocksdb", retention="10ms", restarts=[3])
+    *_, last = same(plan, stream, how, None, 0)
+    assert last.trace.records()["decision"].to_pylist() == ["added", "opened"]
+
+
 def of_sliding_windows(rng: np.random.Generator, stream: Stream) -> Stream:
     """The records under sliding windows, most of them on the shortest retention that Kafka allows, or near it."""
     difference_ms = max(1, stream.windows.inactivity_gap_ms // int(rng.choice([1, 2, 5])))

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.compiled.life import SessionLife
 from sessionkit.engine.kernel_run import Start
 from sessionkit.trace.loops import grouped
@@ -38,9 +38,15 @@ class RestartedSessionLife(SessionLife):
         own, put = trace.batch.partition, np.flatnonzero(trace.accepted)
         if (trace.bounds_after[1][put] <= self._observed_before_ms[own[put]] - retention_ms).any():
             return False
-        rows = np.flatnonzero(self._put_ms > np.maximum(self._observed_before_ms[own], trace.stream_time_ms))
-        near_ms = trace.batch.timestamp_ms[rows] - self._windows.reach_ms
-        return not (near_ms <= self._put_ms[rows] - retention_ms).any()
+        observed_ms, supposed_ms = (_before(ms, own, self._observed_before_ms) for ms in self._both_ms)
+        near_ms = trace.batch.timestamp_ms - self._windows.reach_ms
+        return not ((observed_ms > supposed_ms) & (near_ms <= observed_ms - retention_ms)).any()
+
+    @property
+    def _both_ms(self) -> tuple[Longs, Longs]:
+        """What the store has observed with each record, and what the kernel supposed: the times of records."""
+        before_ms = self._observed_before_ms[self._trace.batch.partition]
+        return self._put_ms, np.maximum(before_ms, self._trace.stream_time_ms)
 
     @cached_property
     def _put_ms(self) -> Longs:
@@ -61,3 +67,12 @@ class RestartedSessionLife(SessionLife):
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         return self._put_ms[records]
+
+
+def _before(with_each_ms: Longs, partition: Codes, first_ms: Longs) -> Longs:
+    """What was observed before each record, of what was with each; `first_ms` of each partition before all."""
+    before_ms, (first, rows) = np.empty_like(with_each_ms), grouped(partition, len(first_ms))
+    before_ms[rows[1:]] = with_each_ms[rows[:-1]]
+    begun = np.flatnonzero(first[:-1] < first[1:])
+    before_ms[rows[first[begun]]] = first_ms[begun]
+    return before_ms

@@ -8,7 +8,6 @@ import numpy as np
 
 from sessionkit.base.arrays import Flags, Longs, Rows, order_by
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.windows.finals import Finals, find_final_windows
 from sessionkit.windows.sliding.shown import latest_put_ms
@@ -29,15 +28,11 @@ class WindowLife(CompiledLife):
     def is_played(self) -> bool:
         """No record changes a window that the store did not show any more when the task was started again."""
         shown_ms = self._observed_before_ms - self._how.retention_ms + 1 - self._boundary_ms
-        return bool((shown_ms <= 0).all()) or not (self._earliest_ms < shown_ms).any()
-
-    @property
-    def _earliest_ms(self) -> Longs:
-        """The earliest start in each partition of a window that a record changed, or asked for."""
-        touches, found = self._trace.touches, np.full(len(self._before), INT64_MAX)
+        if (shown_ms <= 0).all():
+            return True
+        touches, own = self._trace.touches, self._trace.batch.partition
         live = np.flatnonzero(touches.effect != LATE)
-        np.minimum.at(found, self._trace.batch.partition[touches.record[live]], touches.start_ms[live])
-        return found
+        return not (touches.start_ms[live] < shown_ms[own[touches.record[live]]]).any()
 
     @property
     def observed_ms(self) -> Longs:
@@ -114,12 +109,14 @@ class SlidingLife(WindowLife):
         return is_open
 
     @property
-    def _earliest_ms(self) -> Longs:
-        batch, found = self._trace.batch, np.full(len(self._before), INT64_MAX)
-        rows = np.flatnonzero((self._trace.decision <= LATE) & self._is_in_time)
-        own_ms = np.maximum(batch.timestamp_ms[rows] - self._lengths_ms[0], 0)
-        np.minimum.at(found, batch.partition[rows], own_ms)
-        return found
+    def is_played(self) -> bool:
+        """On a store that is not new, each record is shown the window that ends with it: then all that start later."""
+        if not self._outcome.window_columns.loaded_count and (self._observed_before_ms == -1).all():
+            return True
+        assert self._expiry is not None, "behind a cache the store is new"
+        own_ms = np.maximum(self._trace.batch.timestamp_ms - self._lengths_ms[0], 0)
+        is_hidden = own_ms < self._expiry.found_from_ms
+        return not (is_hidden & (self._trace.decision <= LATE) & self._is_in_time).any()
 
     @cached_property
     def _put_ms(self) -> Longs:

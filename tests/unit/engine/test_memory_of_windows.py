@@ -15,7 +15,7 @@ from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.memory import most_windows
 from sessionkit.errors import SessionkitError, TooLarge
 from sessionkit.records.files import tables
-from tests.deployments import run_deployed
+from tests.deployments import processor_only, run_deployed
 from tests.property.streams import draw
 
 Limit = Callable[[int], object]
@@ -130,15 +130,25 @@ def test_where_the_system_tells_nothing_it_is_tried(free: Limit) -> None:
     assert len(hopping(1_000).run(records(5, 1)).table()) == 1_004
 
 
+def deployed_sliding() -> Any:
+    return run_deployed(
+        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0)).count(), records(3_000, 1)
+    )
+
+
+def sliding_by_processor() -> Any:
+    with processor_only():
+        return deployed_sliding()
+
+
 WAYS: dict[str, Callable[[], Any]] = {
     "a run by the processor": lambda: run_deployed(hopping(10**5), records(50, 1), caching=True),
     "a compiled deployment": lambda: run_deployed(hopping(10**6), records(50, 10**6)),
     "a run over a store": lambda: hopping(10**6).run(
         records(50, 10**6), store=sk.open_store("memory", "x", of="windows")
     ),
-    "sliding windows by the processor": lambda: run_deployed(
-        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0)).count(), records(2_000, 1)
-    ),
+    "sliding windows by the processor": sliding_by_processor,
+    "the changelog of a deployment of sliding windows": lambda: deployed_sliding().changelog(),
     "the changelog of sliding windows": lambda: (
         KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0))
         .count()
