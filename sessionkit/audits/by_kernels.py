@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
-from sessionkit.audits.noticing import closed_after
+from sessionkit.audits.noticing import are_sliding, closed_after
 from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows
@@ -36,7 +36,6 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.sizes import byte_count
 from sessionkit.trace.loops import grouped
-from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.finals import Looks
 from sessionkit.windows.sliding.shown import latest_put_ms
 
@@ -47,17 +46,13 @@ def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bo
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
     can_evict = settings.is_cached and isinstance(caching, str)
-    if len(settings.starts) > 1 or (_are_sliding(windows) and can_evict):
+    if len(settings.starts) > 1 or (are_sliding(windows) and can_evict):
         return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
     most = byte_count(caching, "caching") if isinstance(caching, str) else caching
     life = Life(retention_ms=settings.retention_ms, emit=strategy, caching=most)
     batch = with_idle_ticks(batch)
     return runs_compiled(windows, named, batch, store, life, plan._suppression) and not len(null_values(named, batch))
-
-
-def _are_sliding(windows: WindowKind) -> bool:
-    return windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
 
 
 class Seen(NamedTuple):
@@ -113,7 +108,7 @@ class ByKernels:
         assert run.deployed is not None, "it was deployed"
         self._looks = self._looks or run.deployed.spans
         noticed, smallest_ms = dict(self._found_by_looks), self._settings.default_retention_ms
-        if _are_sliding(self._windows):
+        if are_sliding(self._windows):
             noticed[WHOLE] = found = Noticed()
             for behind_ms in (smallest_ms, smallest_ms + 1):  # further behind nothing can be made of what is found
                 found.within(behind_ms, is_true=retention_ms > behind_ms)
@@ -171,7 +166,7 @@ class ByKernels:
         """The records by which it is decided which retentions lose nothing; None: it can be any of them."""
         suppression = self._plan._suppression
         is_limited = suppression is not None and not (suppression.is_final and suppression.most_records is None)
-        if not self._depends or self._caching or is_limited or _are_sliding(self._windows):
+        if not self._depends or self._caching or is_limited or are_sliding(self._windows):
             return None
         trace: Any = self._everything.trace
         if not self._is_met.any():
@@ -258,7 +253,7 @@ class ByKernels:
     def _observed_with_ms(self, records: Longs) -> Longs:
         """The largest time that was put into the store of their partition, with each of these records."""
         trace: Any = self._everything.trace
-        if _are_sliding(self._windows):
+        if are_sliding(self._windows):
             return latest_put_ms(trace, np.full(len(trace.batch.partitions), -1))[records]
         stream_time_ms, advance_ms = trace.stream_time_ms[records], self._windows.advance_ms
         return stream_time_ms if advance_ms is None else stream_time_ms // advance_ms * advance_ms

@@ -24,6 +24,7 @@ from sessionkit.run import Run
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.cache.sessions import CachingStore
 from sessionkit.stores.sizes import byte_count
+from sessionkit.windows.contract import WindowKind
 
 # how the processors look for final results, and by which of a window's bounds
 READ_FINALS: Mapping[str, tuple[str, str]] = {
@@ -56,9 +57,12 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     through sliding windows backward, and overlooks there that one was deleted. Only a user's function can delete one.
     """
     deletes = any(not aggregation.parts for aggregation in dict(plan._aggregations).values())
-    windows = plan._complete_windows
-    is_sliding = windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
-    return caching is True and not (is_sliding and deletes)
+    return caching is True and not (are_sliding(plan._complete_windows) and deletes)
+
+
+def are_sliding(windows: WindowKind) -> bool:
+    """Whether windows are cut where the records are, and none is found once it is closed."""
+    return windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
 
 
 def closed_after(expected: Run, last: Longs) -> Windows:

@@ -311,3 +311,12 @@ def last_touches(window, at, row):  # type: ignore[no-untyped-def]
         if 0 <= w < size:
             last[w] = i
     return out
+
+
+def largest_so_far(number: Longs, partition: Codes, before: Longs) -> Longs:
+    """The largest number in the partition of each row up to it; `before` is that of each partition at first."""
+    found, (first, rows) = np.empty_like(number), grouped(partition, len(before))
+    for code, at_first in enumerate(before.tolist()):
+        own = rows[first[code] : first[code + 1]]
+        found[own] = np.maximum(np.maximum.accumulate(number[own]), at_first)
+    return found

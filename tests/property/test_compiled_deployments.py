@@ -1,7 +1,7 @@
 """What the kernels play of a deployment is what the processor plays: decisions, results, what is refused and held."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -274,21 +274,6 @@ def of_time_windows(rng: np.random.Generator, stream: Stream) -> Stream:
     return Stream(windows, size_ms + windows.grace_ms + extra_ms, stream.table)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("first", SEEDS[::GROUP])
-def test_compiled_time_windows_are_those_of_the_processor(first: int) -> None:
-    compiled = finals = again = 0
-    for seed in range(first, first + GROUP):
-        stream, rng = draw(seed), np.random.default_rng(seed)
-        if stream.windows.until_ms is not None:
-            continue
-        stream = of_time_windows(rng, in_segments(rng, stream))
-        lives, calls, sent = played(rng, stream, seed)
-        compiled, finals, again = compiled + calls, finals + sent, again + (calls == len(lives) > 1)
-    assert compiled > GROUP // 4
-    assert again > 0 or GROUP < 50
-    assert finals > 0 or GROUP < 50  # of a few streams none may close a window
-
-
 def test_a_session_hides_others_whose_end_a_restart_had_forgotten() -> None:
     """Kafka observes 120 with the record of "b" at 112, whose session ends there: it does not find that of "a"."""
     table = pa.table(
@@ -311,14 +296,17 @@ def of_sliding_windows(rng: np.random.Generator, stream: Stream) -> Stream:
     return Stream(windows, 2 * difference_ms + windows.grace_ms + more_ms, stream.table)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("of", [of_time_windows, of_sliding_windows])
 @pytest.mark.parametrize("first", SEEDS[::GROUP])
-def test_compiled_sliding_windows_are_those_of_the_processor(first: int) -> None:
+def test_compiled_windows_are_those_of_the_processor(
+    first: int, of: Callable[[np.random.Generator, Stream], Stream]
+) -> None:
     compiled = finals = again = 0
     for seed in range(first, first + GROUP):
         stream, rng = draw(seed), np.random.default_rng(seed)
         if stream.windows.until_ms is not None:
             continue
-        stream = of_sliding_windows(rng, in_segments(rng, stream))
+        stream = of(rng, in_segments(rng, stream))
         lives, calls, sent = played(rng, stream, seed)
         compiled, finals, again = compiled + calls, finals + sent, again + (calls == len(lives) > 1)
     assert compiled > GROUP // 4

@@ -14,7 +14,7 @@ import numpy as np
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.compiled.life import SessionLife
 from sessionkit.engine.kernel_run import Start
-from sessionkit.trace.loops import grouped
+from sessionkit.trace.loops import grouped, largest_so_far
 
 
 def lie_apart(start: Start, gap_ms: int, hidden_ms: Longs) -> bool:
@@ -53,11 +53,7 @@ class RestartedSessionLife(SessionLife):
         """The largest time that was put into the store of its partition by each record."""
         trace = self._trace
         put_ms = np.where(trace.accepted, trace.bounds_after[1], -1)
-        first, rows = grouped(trace.batch.partition, len(self._before))
-        for code, before_ms in enumerate(self._observed_before_ms.tolist()):
-            mine = rows[first[code] : first[code + 1]]
-            put_ms[mine] = np.maximum(np.maximum.accumulate(put_ms[mine]), before_ms)
-        return put_ms
+        return largest_so_far(put_ms, trace.batch.partition, self._observed_before_ms)
 
     @property
     def observed_ms(self) -> Longs:

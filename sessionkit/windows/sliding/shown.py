@@ -14,7 +14,7 @@ import numpy as np
 from sessionkit.base.arrays import Codes, Flags, Longs
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
-from sessionkit.trace.loops import grouped
+from sessionkit.trace.loops import largest_so_far
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.windows.feed import Expiry
 from sessionkit.windows.sliding.structure import SlidingStructure
@@ -69,11 +69,7 @@ def latest_put_ms(trace: WindowTrace, before_ms: Longs) -> Longs:
     """The latest start that was put into the store of its partition by each record; `before_ms` of each before all."""
     put_ms = np.full(len(trace), -1)
     run_put(trace.touches, LATE, put_ms)
-    first, rows = grouped(trace.batch.partition, len(before_ms))
-    for code, ms in enumerate(before_ms.tolist()):
-        own = rows[first[code] : first[code + 1]]
-        put_ms[own] = np.maximum(np.maximum.accumulate(put_ms[own]), ms)
-    return put_ms
+    return largest_so_far(put_ms, trace.batch.partition, before_ms)
 
 
 def _hidden(found: SlidingStructure, found_from_ms: Longs) -> Flags:
