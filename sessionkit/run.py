@@ -324,8 +324,11 @@ class Run(Generic[Frame]):
             return {name: sum(one[name] for one in each) for name in each[0] if not name.startswith("windows")}
         finals = 0
         if self.plan._strategy == "on_window_close":
-            kept = self._outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else self._outcome.closed_count
+            finals = self._outcome.closed_count
+            if self.deployed is not None:
+                finals = len(self.deployed.forwarded)
+            elif self._outcome.kept_trace is not None:
+                finals = tables.final_count(self._outcome)
         refused = 0 if self.deployed is None else len(self.deployed.refused)
         return tables.metrics(self._outcome, finals, refused, self._windows, self.plan.source)
 

@@ -27,6 +27,7 @@ from sessionkit.audits.verdicts import (
     OTHER_VALUE,
     VERDICTS,
     Compared,
+    Sides,
     WindowId,
     Windows,
     no_windows,
@@ -35,13 +36,14 @@ from sessionkit.audits.verdicts import (
     windows_of,
 )
 from sessionkit.audits.words import AuditInWords, Told
-from sessionkit.base.arrays import Longs
+from sessionkit.base.arrays import Longs, joined
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
+from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
@@ -130,8 +132,8 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     @cached_property
     def _replayed(self) -> Replayed:
         """The observations that the results depended on, and the parts of the records of which some are wrong."""
-        wrong = ~np.isin(self._verdicts, CAME) & ~((self._verdicts == LOST) & self._compared.among(WAITING))
-        return Replayed(self._noticed, self._losing(self._compared.windows.take(np.flatnonzero(wrong))))
+        wrong = [_wrong(Compared.of_part(sides))._asdict() for sides in self._sides.parts()]
+        return Replayed(self._noticed, self._losing(Windows(**joined(*wrong))))
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
         """The final results of suppress beside those that emit-on-close sends, both on a store that forgets nothing.
@@ -173,24 +175,18 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """The runs of Kafka's task, each from a start of it on."""
         return () if self.run.deployed is None else self.run.deployed.lives
 
+    @property
+    def _sides(self) -> Sides:
+        return Sides.of((self.expected,), self._lives, self._sent_again, self._waiting)
+
     @cached_property
     def _compared(self) -> Compared:
-        return Compared((self.expected,), self._lives, self._sent_again, self._waiting)
+        return Compared.of(self._sides)
 
     @cached_property
     def _verdicts(self) -> npt.NDArray[np.object_]:
         """How each window that is compared came out."""
-        compared = self._compared
-        expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
-        out = np.where(kafka.offset > expected.offset, COMES_LATE, AS_IT_SHOULD).astype(object)
-        out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
-        is_compared = expected.is_there & kafka.is_there
-        rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
-        sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
-        out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
-        # of a window whose value waits in the buffer of suppress, an older value may have been sent before
-        out[(out == OTHER_VALUE) & compared.among(WAITING)] = LOST
-        return out
+        return _verdicts_on(self._compared)
 
     @property
     def _sent_again(self) -> Windows:
@@ -242,6 +238,26 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """How many records are late, and count in Kafka, as its stream time starts anew with each life of the task."""
         kafka = np.concatenate([life.trace.decision for life in self._lives])
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
+
+
+def _verdicts_on(compared: Compared) -> npt.NDArray[np.object_]:
+    expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
+    out = np.where(kafka.offset > expected.offset, COMES_LATE, AS_IT_SHOULD).astype(object)
+    out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
+    is_compared = expected.is_there & kafka.is_there
+    rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
+    sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
+    out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
+    # of a window whose value waits in the buffer of suppress, an older value may have been sent before
+    out[(out == OTHER_VALUE) & compared.among(WAITING)] = LOST
+    return out
+
+
+def _wrong(compared: Compared) -> Windows:
+    """The windows that never come, or with another value."""
+    verdicts = _verdicts_on(compared)
+    wrong = ~np.isin(verdicts, CAME) & ~((verdicts == LOST) & compared.among(WAITING))
+    return compared.windows.take(np.flatnonzero(wrong))
 
 
 def store_at_end(run: Run) -> Store:
@@ -305,19 +321,22 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     else:
         notices = ByKernels(plan, batch, settings, caching=caching, depends=depends)
 
-    def with_retention(retention_ms: int) -> Audit:
+    def with_retention(retention_ms: int, known: Outcome | None = None) -> Audit:
         run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))
-        return compared_with(run, batch, retention_ms, notices.losing)
+        return compared_with(run, batch, retention_ms, notices.losing, known)
 
     def searched(retention_ms: int) -> Replayed:
         if notices.few is None:
-            return with_retention(retention_ms)._replayed
+            return with_retention(retention_ms, notices.known(retention_ms))._replayed
         run, few = notices.run_few(notices.few, retention_ms), notices.few.batch
         return compared_with(run, few, retention_ms, notices.losing_of_few)._replayed
 
-    def compared_with(run: Run, batch: RecordBatch, retention_ms: int, losing: Callable[..., Losing]) -> Audit:
+    def compared_with(
+        run: Run, batch: RecordBatch, retention_ms: int, losing: Callable[..., Losing], known: Outcome | None = None
+    ) -> Audit:
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-        expected = _with_room(plan)._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
+        kept_ms, ours = max(smallest_ms, retention_ms - 1), _with_room(plan)
+        expected = ours._run_batch(batch, retention_ms=kept_ms) if known is None else Run(ours, known)
         if plan._suppression is not None:
             waiting = windows_in(run.suppress_buffer()._columns)
         else:

@@ -7,6 +7,7 @@ session that was closed before. So it is found out once which sessions are met a
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
@@ -31,11 +32,11 @@ from sessionkit.deployed.independent_parts import WHOLE, span_ms
 from sessionkit.deployed.lives import FORGETTING, task_store, together
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.engine.idle_partitions import with_idle_ticks
+from sessionkit.engine.outcome import Outcome
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.sizes import byte_count
-from sessionkit.trace.loops import grouped
 from sessionkit.windows.finals import Looks
 from sessionkit.windows.sliding.shown import latest_put_ms
 
@@ -149,6 +150,12 @@ class ByKernels:
         """How far behind the store can need a window."""
         return span_ms(self._windows, self._batch, waits=self._settings.deployment._emit_interval_ms > 0)
 
+    def known(self, retention_ms: int) -> Outcome | None:
+        """What our own rules come to with this retention, if nothing is forgotten that a record could meet."""
+        if not self._depends or (self._is_met.any() and retention_ms < FOREVER_MS):
+            return None
+        return self._everything._outcome
+
     def losing(self, wrong: Windows, noticed: Mapping[Hashable, Noticed], retention_ms: int) -> Losing:
         """The parts of the records of which these results are wrong, and on what that depended."""
         if not len(wrong.start_ms):
@@ -261,10 +268,10 @@ class ByKernels:
     @cached_property
     def _spans(self) -> Spans:
         """(lowest, highest, record) of the looks of each partition, and of one more behind its last record."""
-        looks, trace, spans = self._looks, self._everything.trace, []
+        looks, trace, spans = self._looks, dataclasses.replace(self._everything.trace), []  # see `_met`
         if looks is None:
             return []
-        first, rows = self._by_partition
+        first, rows = trace._by_partition
         length_ms = 1 if self._holds_sessions else self._windows.reach_ms
         for p in range(len(first) - 1):
             own = slice(looks.first[p], looks.first[p + 1])
@@ -289,26 +296,25 @@ class ByKernels:
         """Whether a part has an effect on others: what suppress holds, or evicts a cache, goes by other windows too."""
         return self._plan._suppression is not None or (self._caching is not False and self._caching is not True)
 
-    @cached_property
+    @property
     def _is_met(self) -> Flags:
         """True for each session of `_everything` that some record meets once it is closed."""
-        trace: Any = self._everything.trace
-        if not self._holds_sessions:
-            return np.zeros(len(trace.window_columns.key), np.bool_)
-        return met_again(trace, self._windows.close_lag_ms)
+        return self._met[0]
 
-    @cached_property
-    def _by_partition(self) -> tuple[Longs, Longs]:
-        batch = self._everything.trace.batch
-        return grouped(batch.partition, len(batch.partitions))
-
-    @cached_property
+    @property
     def _events(self) -> MetAgain:
-        trace: Any = self._everything.trace
-        before_ms, (first, rows) = np.empty(len(trace), np.int64), self._by_partition
-        before_ms[rows[1:]] = trace.stream_time_ms[rows[:-1]]
-        before_ms[rows[first[:-1][first[:-1] < first[1:]]]] = -1
-        return events_of(trace, self._is_met, before_ms, self._spans)
+        """What happens to these sessions."""
+        _, events = self._met
+        assert events is not None, "windows are no sessions"
+        return events
+
+    @cached_property
+    def _met(self) -> tuple[Flags, MetAgain | None]:
+        trace: Any = dataclasses.replace(self._everything.trace)  # which forgets what it works out for this
+        if not self._holds_sessions:
+            return np.zeros(len(trace.window_columns.key), np.bool_), None
+        is_met = met_again(trace, self._windows.close_lag_ms)
+        return is_met, events_of(trace, is_met, self._spans)
 
     def _session_of(self, windows: Windows) -> Longs:
         """The session that is met again in which each of these windows lies; -1 for none."""

@@ -50,12 +50,13 @@ def met_again(trace: SessionTrace, close_lag_ms: int) -> Flags:
     return is_met
 
 
-def events_of(trace: SessionTrace, is_met: Flags, before_ms: Longs, spans: Spans) -> MetAgain:
-    """What happens to these sessions; `before_ms` is the stream time before each record."""
+def events_of(trace: SessionTrace, is_met: Flags, spans: Spans) -> MetAgain:
+    """What happens to these sessions."""
     at = np.flatnonzero(np.append(is_met, False)[trace.survivor])
     session, partition, times_ms = trace.survivor[at], trace.batch.partition[at], trace.batch.timestamp_ms[at]
     none = np.full(len(at), -1)
-    columns = [(session, at, none > 0, times_ms, trace.stream_time_ms[at], before_ms[at], none, none)]
+    now_ms, before_ms = trace.stream_time_ms[at], trace.stream_time_before_ms[at]
+    columns = [(session, at, none > 0, times_ms, now_ms, before_ms, none, none)]
     for p, (lowest_ms, highest_ms, looks) in enumerate(spans):
         mine = np.flatnonzero(partition == p)
         look = np.searchsorted(highest_ms, times_ms[mine])

@@ -92,6 +92,9 @@ class ByProcessor:
 
     few = None  # any of the records can decide which retentions lose nothing
 
+    def known(self, _: int) -> None:
+        """What our own rules come to is not known before."""
+
     def store(self, retention_ms: int) -> Any:
         """The store of a run."""
         plan = self._plan

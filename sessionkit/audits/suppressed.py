@@ -10,7 +10,7 @@ from typing import Generic
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.audits.verdicts import Compared, windows_in
+from sessionkit.audits.verdicts import Compared, Sides, windows_in
 from sessionkit.audits.words import LETS_GO
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
@@ -90,7 +90,7 @@ class SuppressAudit(Generic[Frame]):
 
     @cached_property
     def _compared(self) -> Compared:
-        return Compared((self._finals,), (self._run,), windows_in(self._finals._table))
+        return Compared.of(Sides.of((self._finals,), (self._run,), windows_in(self._finals._table)))
 
     @cached_property
     def _reasons(self) -> npt.NDArray[np.object_]:

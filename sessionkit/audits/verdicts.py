@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,12 +16,15 @@ from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.run import Run
 from sessionkit.suppression.stage import can_be_null, numbered
-from sessionkit.trace.sent import SENT_BY, last_of_each, last_of_places
+from sessionkit.trace.loops import grouped
+from sessionkit.trace.sent import last_of_places, last_updates
 from sessionkit.views import tables
 from sessionkit.views.comparison.comparison import are_equal
 
 VERDICTS = ("as it should be", "lost", "sent twice", "other value", "only in Kafka", "late")
 AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS
+NOT_RESULTS = ("what", "offset")  # columns of what a side sent
+ROWS_AT_ONCE = 1_000_000
 CAME = (AS_IT_SHOULD, SENT_TWICE, COMES_LATE)  # with the right value
 
 
@@ -44,7 +49,7 @@ class Windows(NamedTuple):
     """Windows as columns, a row each."""
 
     partition: Longs
-    key: pa.Array
+    key: pa.DictionaryArray
     start_ms: Longs
     end_ms: Longs
 
@@ -61,18 +66,17 @@ class Windows(NamedTuple):
 
     def order(self) -> Longs:
         """The rows by partition, end, start and key, of which the text counts."""
-        keys = self.key.dictionary_encode()
-        texts = [str(key) for key in keys.dictionary.to_pylist()]
+        texts = [str(key) for key in self.key.dictionary.to_pylist()]
         rank = np.empty(len(texts), np.int64)
         rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        return np.lexsort((rank[keys.indices.to_numpy()], self.start_ms, self.end_ms, self.partition))
+        return np.lexsort((rank[self.key.indices.to_numpy()], self.start_ms, self.end_ms, self.partition))
 
 
 def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
     partition = trace.batch.partitions[columns.partition[row]].astype(np.int64)
-    return Windows(partition, trace.keys.take(arrow_array(columns.key[row])), start_ms, end_ms)
+    return Windows(partition, trace.keys.take(arrow_array(columns.key[row])).dictionary_encode(), start_ms, end_ms)
 
 
 def no_windows(run: Run) -> Windows:
@@ -87,7 +91,7 @@ def windows_in(columns: Mapping[str, Any]) -> Windows:
     partition, start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in names)
     key = columns["key"]
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
-    return Windows(partition, key.dictionary_decode() if pa.types.is_dictionary(key.type) else key, start_ms, end_ms)
+    return Windows(partition, key.dictionary_encode(), start_ms, end_ms)
 
 
 class Results(NamedTuple):
@@ -98,6 +102,14 @@ class Results(NamedTuple):
     offset: Longs
     values: Mapping[str, Column]  # null where nothing is there
 
+    @classmethod
+    def joined(cls, parts: Sequence[Results], order: Longs) -> Results:
+        """Those of all parts, in this order of their rows."""
+        is_there, times, offset = (
+            np.concatenate(column)[order] for column in zip(*(p[:3] for p in parts), strict=True)
+        )
+        return cls(is_there, times, offset, taken(joined(*(each.values for each in parts)), order))
+
     def sent(self, rows: Longs) -> list[Sent | None]:
         """What it sent for these windows, one by one."""
         values = zip(*(python_list(column) for column in taken(self.values, rows).values()), strict=True)
@@ -105,32 +117,79 @@ class Results(NamedTuple):
         return [Sent(times, value, offset) if is_there else None for is_there, times, offset, value in told]
 
 
-class Compared:
-    """The windows of which one of two sides sent results, a row each, in order.
+class Sides(NamedTuple):
+    """What two sides sent, row by row: runs one after the other, final results or updates and tombstones.
 
-    A side is what runs sent one after the other: final results, or what the updates and tombstones come to. `others`
-    are windows that are looked for among them.
+    `windows` are those of the rows of both sides and of others, which are looked for among them; `begins` is where each
+    of them begins.
     """
 
-    def __init__(self, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> None:
-        sides = [joined(*map(_sent_by, runs)) for runs in (expected, sent)]
-        places = [*map(windows_in, sides), *others]
-        every = Windows(**joined(*(each._asdict() for each in places)))
-        key = every.key.dictionary_encode().indices.to_numpy()
-        number, some = numbered(every.partition, key, every.start_ms, every.end_ms)
-        codes = np.split(number, np.cumsum([len(each.start_ms) for each in places])[:-1])
-        last = [_last_results(side, code, len(some)) for side, code in zip(sides, codes, strict=False)]
-        found = np.flatnonzero((last[0] >= 0) | (last[1] >= 0))
-        found = found[every.take(some[found]).order()]
-        self.windows = every.take(some[found])
+    windows: Windows
+    begins: Longs
+    columns: Sequence[Mapping[str, Column]]
+
+    @classmethod
+    def of(cls, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> Sides:
+        """The results of these runs."""
         names = list(expected[0]._outcome.folds)
-        self.expected, self.sent = (
+        (ours, one), (theirs, other) = (_sent_by_all(runs, names) for runs in (expected, sent))
+        places = (ours, theirs, *others)
+        begins = np.cumsum([0, *(len(each.start_ms) for each in places)])[:-1]
+        return cls(Windows(**joined(*(each._asdict() for each in places))), begins, (one, other))
+
+    def parts(self) -> Iterator[Sides]:
+        """The same of some keys after the others: what is made of a part takes less memory."""
+        key = self.windows.key.indices.to_numpy()
+        count = 1 + len(key) // ROWS_AT_ONCE
+        first, rows = grouped(key % count, count)
+        for own in np.split(rows, first[1:-1]):
+            begins = np.searchsorted(own, self.begins)
+            of = [own[begins[i] : begins[i + 1]] - self.begins[i] for i in range(2)]
+            columns = [taken(side, rows) for side, rows in zip(self.columns, of, strict=True)]
+            yield Sides(self.windows.take(own), begins, columns)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The windows of which one of two sides sent results that count, a row each."""
+
+    windows: Windows
+    expected: Results
+    sent: Results
+    others: Sequence[Longs]  # the rows of other windows, which were looked for
+
+    @classmethod
+    def of(cls, sides: Sides) -> Compared:
+        """The windows in order."""
+        parts = [cls.of_part(each) for each in sides.parts()]
+        windows = Windows(**joined(*(each.windows._asdict() for each in parts)))
+        begins = np.cumsum([0, *(len(each.windows.start_ms) for each in parts)])[:-1]
+        order = windows.order()
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        others = [
+            place[np.concatenate([each.others[i] + begin for each, begin in zip(parts, begins, strict=True)])]
+            for i in range(len(parts[0].others))
+        ]
+        expected, sent = ([getattr(each, side) for each in parts] for side in ("expected", "sent"))
+        return cls(windows.take(order), Results.joined(expected, order), Results.joined(sent, order), others)
+
+    @classmethod
+    def of_part(cls, sides: Sides) -> Compared:
+        """The windows as they come."""
+        every, names = sides.windows, [name for name in sides.columns[0] if name not in NOT_RESULTS]
+        number, some = numbered(every.partition, every.key.indices.to_numpy(), every.start_ms, every.end_ms)
+        codes = np.split(number, sides.begins[1:])
+        last = [_last_results(side, code, len(some)) for side, code in zip(sides.columns, codes, strict=False)]
+        found = np.flatnonzero((last[0] >= 0) | (last[1] >= 0))
+        expected, sent = (
             _results(side, code, rows[found], found, names)
-            for side, code, rows in zip(sides, codes, last, strict=False)
+            for side, code, rows in zip(sides.columns, codes, last, strict=False)
         )
         place = np.full(len(some), -1)
         place[found] = np.arange(len(found))
-        self.others = [rows[rows >= 0] for rows in (place[code] for code in codes[2:])]
+        others = [rows[rows >= 0] for rows in (place[code] for code in codes[2:])]
+        return cls(every.take(some[found]), expected, sent, others)
 
     @cached_property
     def are_same(self) -> Flags:
@@ -165,20 +224,28 @@ class Compared:
         return columns
 
 
+def _sent_by_all(runs: Sequence[Run], names: Sequence[str]) -> tuple[Windows, Mapping[str, Column]]:
+    """(the windows of which these runs sent results, row by row; what they sent)."""
+    windows, columns = [], []
+    for sent in map(_sent_by, runs):
+        windows.append(windows_in(sent)._asdict())
+        columns.append({name: sent[name] for name in (*NOT_RESULTS, *names)})
+    return Windows(**joined(*windows)), joined(*columns)
+
+
 def _sent_by(run: Run) -> Mapping[str, Column]:
     """The changelog of a run; on update only what decides to what each window comes, where the trace tells that."""
-    plan, trace = run.plan, run._outcome.kept_trace
+    plan, trace = run.plan, dataclasses.replace(run._outcome.kept_trace)  # it forgets what it works out for this
     done = None if run.deployed is None else run.deployed.forwarded
     if type(done) is SentResults and done.flushed and plan._suppression is None:
         return tables.sent_table(run._outcome, last_of_places(done.sent, trace), old_values=False)
     is_told = done is None or type(done) is SentResults
     is_told &= not run._outcome.window_columns.loaded_count  # what it withdraws of a life before is told by that alone
     if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:
-        return run._changelog
+        return run._changelog_with(old_values=False)  # which nobody has asked for yet
     if can_be_null(dict(plan._aggregations)):  # then a window can be withdrawn
-        return run._changelog
-    sent = last_of_each(SENT_BY[type(trace)](trace), trace)
-    return tables.sent_table(run._outcome, sent, old_values=False)
+        return run._changelog_with(old_values=False)
+    return tables.sent_table(run._outcome, last_updates(trace), old_values=False)
 
 
 def _last_results(columns: Mapping[str, Column], code: Longs, size: int) -> Longs:

@@ -163,6 +163,8 @@ Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 
 def _end_to_end(*columns: Column) -> Column:
     """One column of all; of Python objects if one is: NumPy makes floats of Arrow's integers with nulls."""
+    if len(columns) == 1:
+        return columns[0]
     if not any(isinstance(column, np.ndarray) for column in columns):
         return pa.concat_arrays([columns[0], *(of_type(column, columns[0].type) for column in columns[1:])])
     if any(isinstance(column, np.ndarray) and column.dtype == object for column in columns):

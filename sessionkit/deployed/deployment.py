@@ -24,7 +24,7 @@ from sessionkit.stores.registry import store_kinds
 from sessionkit.stores.sizes import byte_count, byte_text
 
 Restarts: TypeAlias = Sequence[int | tuple[int, RestartKind]]
-Clock: TypeAlias = Sequence[int] | Callable[[], int]
+Clock: TypeAlias = Sequence[int] | Longs | Callable[[], int]
 _PLAIN: _Settings = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
 
@@ -253,7 +253,7 @@ class Life:
         if commits is not None:
             commits = frozenset(row - start for row in commits if start <= row < stop)
         if clock is not None and not callable(clock):
-            newest_ms = max(clock[:start], default=-1)
+            newest_ms = int(np.max(clock[:start], initial=-1))
             clock = clock[start:stop]
         changed: dict[str, Any] = {"commits": commits, "clock": clock, "newest_ms": newest_ms}
         return dataclasses.replace(self, restart=restart, **after, **changed)

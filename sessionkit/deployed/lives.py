@@ -70,12 +70,12 @@ def changelog_of(store: Any, restarts: Sequence[Restart], retention_ms: int) -> 
 LIFE = "life"
 
 
-def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: Longs) -> list[int]:
+def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: Longs) -> Longs:
     """The clock at each record: a column of times that was read with it, or else the stream time of its partition."""
     if column is not None:
         times = pa.chunked_array([as_arrow(batch.values[column])])
-        return to_arrivals(times, column, source).tolist()
-    return batch.stream_times_ms(first_ms).tolist()
+        return to_arrivals(times, column, source)
+    return batch.own_stream_times_ms if (first_ms < 0).all() else batch.stream_times_ms(first_ms)
 
 
 def one_after_another(parts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, Any]:

@@ -174,6 +174,7 @@ class _ProcessorRun:
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
         self.looks: list[Look] = []
+        self._given_ms = how.clock.tolist() if isinstance(how.clock, np.ndarray) else how.clock
         self.clock_ms: list[int] = []
         self._at = -1
         self._commits, self.committed_count = Commits(how), 0
@@ -213,7 +214,7 @@ class _ProcessorRun:
         return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: self.clock_ms[-1])
 
     def _now_ms(self) -> int:
-        if (clock := self.how.clock) is None:
+        if (clock := self._given_ms) is None:
             return 0
         return clock() if callable(clock) else clock[self._at]
 

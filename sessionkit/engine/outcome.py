@@ -132,7 +132,8 @@ def without_replayed(batch: RecordBatch, snapshots: Mapping[int, Snapshot]) -> t
     """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
     before = np.array([snapshots[p].position for p in batch.partitions.tolist()], np.int64)
     if batch.given_offset is None:
-        return batch.replace(first_offset=before + 1), before  # the drive counts on from there
+        # the drive counts on from there
+        return batch if (before < 0).all() else batch.replace(first_offset=before + 1), before
     position = before.copy()
     np.maximum.at(position, batch.partition, batch.given_offset)
     if (before < 0).all():

@@ -125,6 +125,8 @@ class RecordBatch:
 
     def slice(self, start: int, stop: int) -> RecordBatch:
         """The records from row `start` up to row `stop`, of the same keys and partitions."""
+        if start == 0 and stop == len(self):
+            return self  # with what is known of it
         rows = slice(start, stop)
         return self._at(rows, values={name: column[rows] for name, column in self.values.items()})
 
@@ -190,6 +192,11 @@ class RecordBatch:
         rejected = np.empty(0, np.uint8) if rejected is None else rejected
         stream_times(self.partition, self.moving_ms, rejected, last_ms, out)
         return out
+
+    @cached_property
+    def own_stream_times_ms(self) -> Longs:
+        """The same where no record came before these."""
+        return self.stream_times_ms(np.full(len(self.partitions), -1))
 
     @cached_property
     def moving_ms(self) -> Longs:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.arrays import Bytes, Codes, Longs, order_by
+from sessionkit.base.arrays import Bytes, Codes, Flags, Longs, order_by
 from sessionkit.base.decisions import ADDED, COPIED_ADDED, LATE, OPENED
 from sessionkit.trace.loops import last_touches, mark_overlapping, update_rows
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Merges
 from sessionkit.trace.window_trace import WindowTrace
 
 WHATS = ("update", "tombstone", "final")
@@ -44,29 +46,45 @@ class Sent(NamedTuple):
         return Sent(**columns, old=lambda: self.old()[rows], replaced=taken)
 
 
-def last_of_each(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
-    """Of results on update those by which it is decided what each window comes to: the last one of it.
+def last_updates(trace: SessionTrace | WindowTrace) -> Sent:
+    """Of the results on update those by which it is decided what each window comes to: the last one of it.
 
-    Of windows of one key that overlap, as a store had forgotten one of them, it is all: they can have the same bounds.
+    Of sessions of one key that overlap, as a store had forgotten one of them, it is all: they can have the same bounds.
+    What a session replaces is not told.
     """
-    windows, last = trace.window_columns, np.full(len(trace.window_columns.key), -1)
-    last[sent.window] = np.arange(len(sent.at))  # that a session was withdrawn goes out before its next value
+    if isinstance(trace, WindowTrace):
+        return last_of_places(sent_by_windows(trace), trace)
+    windows, last, at = trace.window_columns, np.full(len(trace.window_columns.key), -1), trace.updated_at
+    last[trace.window[at]] = at
     rows = np.flatnonzero((windows.merged_into < 0) & (last >= 0))
-    if isinstance(trace, SessionTrace):
-        rows = rows[order_by(trace.window_slot[rows], windows.start_ms[rows])]
-        overlaps = np.zeros(len(last) + 1, np.bool_)  # the last is of a session that was withdrawn
-        mark_overlapping(rows, trace.window_slot, windows.start_ms, windows.end_ms, overlaps)
-        if overlaps.any():
-            kept = overlaps[trace.ended_in[sent.window]]
-            kept[last[rows]] = True
-            return sent.take(np.flatnonzero(kept))
-    return sent.take(np.sort(last[rows]))
+    overlaps = np.zeros(len(last) + 1, np.bool_)  # the last is of a session that was withdrawn
+    by_place = rows[order_by(trace.window_slot[rows], windows.start_ms[rows])]
+    mark_overlapping(by_place, trace.window_slot, windows.start_ms, windows.end_ms, overlaps)
+    rows = rows[~overlaps[rows]]
+    rows = rows[np.argsort(last[rows])]
+    at, end_ms, what = last[rows], windows.end_ms[rows], np.full(len(rows), UPDATE, np.uint8)
+    columns: Any = (what, at, rows.astype(np.int32), windows.start_ms[rows], end_ms, end_ms, at)
+    if overlaps.any():
+        others: Any = sent_by_sessions(_records_of(trace, overlaps))[: len(columns)]
+        columns = [np.concatenate(pair) for pair in zip(columns, others, strict=True)]
+    return Sent._make((*columns, lambda: np.full(len(columns[0]), NO_VALUE), None))
+
+
+def _records_of(trace: SessionTrace, chosen: Flags) -> SessionTrace:
+    """The trace with the records of these sessions alone; none is chosen of those that are in no session."""
+    window = np.where(chosen[trace.survivor], trace.window, -1)
+    merges = trace.merges
+    own = window[merges.at] >= 0
+    merges = Merges(merges.at[own], merges.into[own], merges.absorbed[own])
+    return dataclasses.replace(trace, window=window, merges=merges)
 
 
 def last_of_places(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
     """The last result of each key and bounds: behind a cache not all that is replaced was ever withdrawn."""
     if isinstance(trace, WindowTrace):
-        return last_of_each(sent, trace)
+        last = np.full(len(trace.window_columns.key), -1)
+        last[sent.window] = np.arange(len(sent.at))
+        return sent.take(np.sort(last[last >= 0]))
     slot = trace.window_slot[sent.window]
     order = order_by(slot, sent.start_ms, sent.end_ms)
     is_last = np.any([np.diff(place[order]) != 0 for place in (slot, sent.start_ms, sent.end_ms)], axis=0)

@@ -125,7 +125,8 @@ class Trace:
     @cached_property
     def stream_time_ms(self) -> Longs:
         """Stream time of the record's partition once the record was seen, for each record."""
-        return self.batch.stream_times_ms(self.first_stream_time_ms.copy())
+        first_ms, batch = self.first_stream_time_ms, self.batch
+        return batch.own_stream_times_ms if (first_ms < 0).all() else batch.stream_times_ms(first_ms.copy())
 
     @cached_property
     def stream_time_before_ms(self) -> Longs:
@@ -238,8 +239,7 @@ class Trace:
         That is window_id and merged_count (how many sessions it ended) of sessions, else window_count and missed_count.
         """
         rows = arrow_table({**self.as_they_came(), **self._in_windows()})
-        is_record = self.is_record
-        return rows if is_record.all() else rows.filter(arrow_array(is_record))
+        return rows if self.is_record.all() else rows.filter(arrow_array(self.is_record))
 
     @abstractmethod
     def _in_windows(self) -> dict[str, Any]:

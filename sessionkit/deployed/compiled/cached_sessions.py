@@ -108,7 +108,8 @@ class CachedSessionLife(CachedLife, SessionLife):
         super().__init__(*life)
         assert self._expiry is not None
         kernel: CachedSessionKernel = self._expiry.cached
-        self._writes, self._answers = kernel.writes(len(self._trace)), kernel.answers
+        self._writes, self._answers = [kernel.writes(len(self._trace))], kernel.answers
+        self._refused = tuple(self._writes[0]["at"][self._writes[0]["taken"] == 0].tolist())
         self._cached, self._stored, self._held_bytes = kernel.cached, kernel.stored, kernel.most_held
         self._expiry = self._expiry._replace(cached=None)  # which has much room
 
@@ -118,10 +119,14 @@ class CachedSessionLife(CachedLife, SessionLife):
 
     @property
     def refused(self) -> tuple[int, ...]:
-        return tuple(self._writes["at"][self._writes["taken"] == 0].tolist())
+        return self._refused
 
     def sent(self) -> Sent:
-        writes = self._writes
+        return self._sent
+
+    @cached_property
+    def _sent(self) -> Sent:
+        writes = self._writes.pop()  # nobody else reads them
         row, start_ms, end_ms = writes["row"].copy(), writes["start"].copy(), writes["end"].copy()
         step, old = writes["step"].copy(), writes["old"].copy()
         what = np.where(step == NO_VALUE, TOMBSTONE, UPDATE).astype(np.uint8)

@@ -161,7 +161,7 @@ def run_compiled(
         refused=life.refused,
         looks=life.looks,
         spans=life.spans,
-        clock_ms=None if how.clock is None or how.is_stream_time else how.clock,  # type: ignore[arg-type]
+        clock_ms=None if how.clock is None or how.is_stream_time else np.asarray(how.clock).tolist(),
         seen_ms=life.seen_ms(rest),
         answers=life.answers,
         buffers=forwarded.buffers,

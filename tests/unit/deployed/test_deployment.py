@@ -216,8 +216,8 @@ def test_a_column_is_a_clock() -> None:
 
 def test_stream_time_goes_on_where_a_store_was_left() -> None:
     batch = read_records(TABLE, PLAN.source, ())
-    assert clock_of(batch, None, PLAN.source, np.array([-1])) == [0, 4, 90]
-    assert clock_of(batch, None, PLAN.source, np.array([50])) == [50, 50, 90]
+    assert clock_of(batch, None, PLAN.source, np.array([-1])).tolist() == [0, 4, 90]
+    assert clock_of(batch, None, PLAN.source, np.array([50])).tolist() == [50, 50, 90]
 
 
 @pytest.mark.parametrize("clock", [list(range(3)), pa.array(range(3)), pa.chunked_array([range(3)]), np.arange(3)])
