@@ -377,10 +377,6 @@ class Plan:
         """What `run` does with records that have already been read, under sessionkit's rules."""
         windows = self._complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
-        if self._suppression is not None and self._suppression.most_bytes is not None:  # bytes count result by result
-            from sessionkit.deployed.deployment import Life
-
-            return self._run_life(batch, None, Life(retention_ms=retention_ms, emit=self._strategy, kafka=False))
         batch = self._without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
@@ -451,7 +447,7 @@ class Plan:
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
             done = None
-            if runs_compiled(windows, named, batch, state, how, self._suppression):
+            if runs_compiled(windows, named, batch, state, how):
                 done = run_compiled(windows, named, batch, state, how, self._bound(), self._suppression)
             if done is None:
                 done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)

@@ -146,12 +146,17 @@ class Run(Generic[Frame]):
     @cached_property
     def _suppressed(self) -> tuple[Mapping[str, tables.Column], Suppressor]:
         """(what suppress let go, its buffers)."""
+        suppression: Any = self.plan._suppression
+        return self._through_suppress(weighed=suppression.most_bytes is not None)
+
+    def _through_suppress(self, *, weighed: bool) -> tuple[Mapping[str, tables.Column], Suppressor]:
         from sessionkit.suppression.stage import Suppressor
 
         self._check_trace()
         plan: Any = self.plan
-        stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
-        return stage.step(tables.changelog(self._outcome, plan._strategy)), stage
+        named, sent = dict(plan._aggregations), tables.changelog(self._outcome, plan._strategy)
+        stage = Suppressor(plan._suppression, plan._complete_windows, named)
+        return stage.step(sent | tables.weights(self._outcome, named) if weighed else sent), stage
 
     def suppress_buffer(self) -> SuppressBuffer[Frame]:
         """What waits in the buffers of suppress at the end of the run, and the most that did.

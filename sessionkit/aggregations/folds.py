@@ -110,6 +110,11 @@ class CompiledFold:
             return typed_column(self._calls.results(rows).tolist(), self._result_type)
         return self._aggregation.result_column(self._held(rows))
 
+    def column(self, aggregates: list[Any]) -> pa.Array:
+        """The results of aggregates as Python has them."""
+        result = self._aggregation.result
+        return typed_column([None if each is None else result(each) for each in aggregates], self._result_type)
+
     def loaded_results(self) -> pa.Array:
         """The results of the windows that came from a store, as they came."""
         return self._aggregation.result_column(self._loaded)

@@ -47,13 +47,14 @@ def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bo
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
     can_evict = settings.is_cached and isinstance(caching, str)
-    if len(settings.starts) > 1 or (are_sliding(windows) and can_evict):
+    counts_bytes = plan._suppression is not None and plan._suppression.most_bytes is not None
+    if len(settings.starts) > 1 or counts_bytes or (are_sliding(windows) and can_evict):
         return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)
     most = byte_count(caching, "caching") if isinstance(caching, str) else caching
     life = Life(retention_ms=settings.retention_ms, emit=strategy, caching=most)
     batch = with_idle_ticks(batch)
-    return runs_compiled(windows, named, batch, store, life, plan._suppression) and not len(null_values(named, batch))
+    return runs_compiled(windows, named, batch, store, life) and not len(null_values(named, batch))
 
 
 class Seen(NamedTuple):

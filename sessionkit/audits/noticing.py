@@ -21,7 +21,6 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
-from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.cache.sessions import CachingStore
 from sessionkit.stores.sizes import byte_count
 from sessionkit.windows.contract import WindowKind
@@ -31,10 +30,6 @@ READ_FINALS: Mapping[str, tuple[str, str]] = {
     "sessions": ("find_sessions_by_end", "end_ms"),
     "windows": ("fetch_all", "start_ms"),
 }
-PLACE_BYTES = 8 + 8 + 8  # of an entry's key: its segment and two times, or a time and a number
-VALUE_BYTES = 8 + 48  # a timestamp and a number; a decimal as text is longest
-NUMBERS = ("count", "sum")
-ENTRIES = {"sessions": 2}  # a record: the new session, and the one that it replaces; of sliding windows any number
 
 
 def depends_on_retention(plan: Plan, settings: Settings) -> bool:
@@ -167,24 +162,11 @@ def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> bool 
     caching = settings.deployment.caching
     if not isinstance(caching, str) or len(settings.starts) > 1 or not is_shadowed(plan, True):
         return caching
-    limit = byte_count(caching, "caching")
-    bound = _most_bytes(plan, batch)
-    if bound is None or bound > limit:
-        bound = _measured(plan, batch)
-    return True if bound <= limit else caching
-
-
-def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
-    """An upper bound for the bytes that the entries of all results weigh; None where that is not plain to see."""
-    windows, named = plan._complete_windows, [aggregation for _, aggregation in plan._aggregations]
-    entries = ENTRIES.get(windows.holds) if windows.advance_ms is None else -(-windows.ends_ms(0) // windows.advance_ms)
-    if entries is None or len(named) > 1 or named[0].built_in not in NUMBERS:
-        return None
-    longest_key = max((len(str(key).encode()) for key in batch.keys.to_pylist()), default=0) + 8
-    return len(batch) * int(entries) * (ENTRY_BYTES + PLACE_BYTES + VALUE_BYTES + longest_key)
+    return True if _measured(plan, batch) <= byte_count(caching, "caching") else caching
 
 
 def _measured(plan: Plan, batch: RecordBatch) -> int:
+    """The most bytes that all entries weigh at once."""
     how = Life(retention_ms=FOREVER_MS, emit=plan._strategy, caching=math.inf)
     store = plan._run_life(batch, None, how)._store
     assert isinstance(store, CachingStore)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
 from sessionkit.deployed.compiled.sent import SentResults
+from sessionkit.engine.sent_values import with_nulls
 from sessionkit.run import Run
 from sessionkit.suppression.stage import can_be_null, numbered
 from sessionkit.trace.loops import grouped
@@ -268,7 +269,7 @@ def _results(columns: Mapping[str, Column], code: Longs, last: Longs, found: Lon
     offset = np.full(len(last), -1)
     offset[is_there] = np.asarray(columns["offset"])[last[is_there]]
     values = {name: _as_arrow_if_plain(columns[name]) for name in names}
-    return Results(is_there, times, offset, tables.with_nulls(values, last, ~is_there))
+    return Results(is_there, times, offset, with_nulls(values, last, ~is_there))
 
 
 def _as_arrow_if_plain(column: Column) -> Column:

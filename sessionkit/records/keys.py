@@ -289,6 +289,13 @@ def _check_text(keys: pa.Array, name: str) -> None:
         raise InvalidData(problem(f"a key of {name} is too long", got, f"at most {MAX_KEY_BYTES:,} bytes"))
 
 
+def key_lengths(keys: pa.Array) -> Longs:
+    """The bytes of each key, as a store has it."""
+    if pa.types.is_integer(keys.type):
+        return np.full(len(keys), 8)
+    return numpy_array(pc.binary_length(keys)).astype(np.int64)
+
+
 def key_bytes(key: Any) -> bytes:
     """`key` as Kafka's serializers write it: text as UTF-8, integers as 8 bytes big-endian, bytes as they are.
 

@@ -16,7 +16,6 @@ from sessionkit.base.decisions import AHEAD, BAD_TIME, LATE, NEGATIVE_TIME, NULL
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.job import RECORD, Job, fit
-from sessionkit.steps.weights import weighed_updates
 from sessionkit.stores.contract import SessionColumns
 from sessionkit.suppression.stage import Suppressor
 from sessionkit.trace.trace import Trace
@@ -72,10 +71,9 @@ class ChangelogView(View):
     def sent(self, outcome: Outcome) -> Mapping[str, Any]:
         """The results of a step that go downstream: with suppress those that its buffer lets go."""
         job = self._job
+        sent = tables.changelog(outcome, job.strategy)
         if job.suppression is not None and job.suppression.most_bytes is not None:
-            sent = weighed_updates(outcome, dict(job.aggregations), job.holds)
-        else:
-            sent = tables.changelog(outcome, job.strategy)
+            sent |= tables.weights(outcome, dict(job.aggregations))
         return sent if self.stage is None else self.stage.step(sent)
 
 

@@ -189,7 +189,11 @@ class Suppressor:
     @property
     def most_bytes(self) -> int:
         """The bytes that waited at once in any partition, at most, where they are counted."""
-        return max((int(state[MOST_BYTES]) for state in self._state.values()), default=0)
+        return max(self.most_bytes_in_each.values(), default=0)
+
+    @property
+    def most_bytes_in_each(self) -> dict[int, int]:
+        return {partition: int(state[MOST_BYTES]) for partition, state in self._state.items()}
 
     def clock_ms(self, partition: int) -> int:
         """The largest timestamp of the partition's results, -1 before the first."""

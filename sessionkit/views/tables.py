@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, arrow_array, arrow_table, joined, repeated, taken, texts
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.arrays import Codes, Longs, Rows, arrow_array, arrow_table, joined, repeated, taken, texts
 from sessionkit.base.decisions import AHEAD, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
@@ -17,12 +18,13 @@ from sessionkit.base.result_columns import TIMES
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
+from sessionkit.engine.sent_values import results_after, results_at_steps, weights_of, with_nulls
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import LOADED, NO_VALUE, SENT_BY, WHATS, Sent, running_of
+from sessionkit.trace.sent import SENT_BY, WHATS, Sent
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -170,38 +172,12 @@ def _sent(
 def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = "old_") -> dict[str, Column]:
     """Results that were sent, in the columns of `changelog`; old values are called as these, behind the prefix."""
     trace: SessionTrace | WindowTrace = outcome.kept_trace
-    running = _running(outcome, trace)
-    results = _replaced(outcome, running, sent.step, sent.window)
-    old = _replaced(outcome, running, sent.old(), sent.window) if old_values else {}
+    running = results_at_steps(outcome)
+    results = results_after(outcome, running, sent.step, sent.window)
+    old = results_after(outcome, running, sent.old(), sent.window) if old_values else {}
     what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.view(np.int8)), texts(WHATS)).cast(pa.string())
     key = _keys(outcome, trace.window_columns.key[sent.window])
     return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old, prefix)
-
-
-def _replaced(outcome: Outcome, running: Mapping[str, Column], touch: Longs, row: Codes) -> dict[str, Column]:
-    """The value that each forwarded row replaces: that after `touch`, or (-1) the one that its window was loaded with.
-
-    Null where there is none: the window is new, or `touch` is NO_VALUE.
-    """
-    count, loaded = len(next(iter(running.values()), ())), outcome.window_columns.loaded_count
-    if not loaded or not (touch == LOADED).any():
-        return with_nulls(running, touch, touch < 0)
-    place = np.where(touch >= 0, touch, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, count + row))
-    first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}
-    return with_nulls(joined(running, first), place, place == NO_VALUE)
-
-
-def with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:
-    """The columns with these rows, and null where a row is missing."""
-    return {name: _picked(column, rows, missing) for name, column in columns.items()}
-
-
-def _picked(column: Column, rows: Longs, missing: Flags) -> Column:
-    if not isinstance(column, np.ndarray):
-        return column.take(arrow_array(rows, missing))
-    picked = np.full(len(rows), None, object)
-    picked[~missing] = column[rows[~missing]]
-    return picked
 
 
 def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
@@ -229,16 +205,17 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
         touch = last_touches(trace.window, closes.until[order], closes.window[order])
         place = np.arange(len(closes.at))
         place[order] = len(place) + np.arange(len(order))
-        were = _replaced(outcome, _running(outcome, trace), touch, closes.window[order])
+        were = results_after(outcome, results_at_steps(outcome), touch, closes.window[order])
         results = taken(joined(results, were), place)
     what, key = repeated("final", len(closes.at)), _keys(outcome, trace.window_columns.key[closes.window])
     old = _nothing_replaced(results) if old_values else {}
     return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
 
 
-def _running(outcome: Outcome, trace: SessionTrace | WindowTrace) -> dict[str, Column]:
-    """The result of its window after each record, or after each touch of it."""
-    return {name: running_of(trace, fold) for name, fold in outcome.folds.items()}
+def weights(outcome: Outcome, named: Mapping[str, Aggregation]) -> dict[str, Column]:
+    """The bytes of each result that goes downstream on update, as a buffer of suppress counts them."""
+    trace = outcome.kept_trace
+    return weights_of(outcome, SENT_BY[type(trace)](trace), named)
 
 
 FINALS: dict[type[Trace], Callable[..., dict[str, Column]]] = {

@@ -66,16 +66,16 @@ def _named(cases: list[dict[str, Any]]) -> Any:
 
 
 PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy and store
-    "session on_update in_memory": 24,
-    "session on_update rocksdb": 38,
+    "session on_update in_memory": 27,
+    "session on_update rocksdb": 41,
     "session on_close in_memory": 14,
     "session on_close rocksdb": 20,
-    "tumbling on_update in_memory": 22,
+    "tumbling on_update in_memory": 23,
     "tumbling on_update rocksdb": 17,
     "tumbling on_close in_memory": 8,
     "tumbling on_close rocksdb": 10,
     "hopping on_update in_memory": 19,
-    "hopping on_update rocksdb": 15,
+    "hopping on_update rocksdb": 16,
     "hopping on_close in_memory": 9,
     "hopping on_close rocksdb": 10,
     "sliding on_update in_memory": 7,

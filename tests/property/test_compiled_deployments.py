@@ -314,6 +314,35 @@ def test_compiled_windows_are_those_of_the_processor(
     assert finals > 0 or GROUP < 50  # of a few streams none may close a window
 
 
+@pytest.mark.parametrize("of", [lambda _, stream: stream, of_time_windows, of_sliding_windows])
+def test_buffers_that_count_bytes_are_those_of_the_processor(
+    of: Callable[[np.random.Generator, Stream], Stream],
+) -> None:
+    """Whatever values weigh, and whether or not a restart takes over what waits."""
+    compiled = full = again = early = 0
+    for seed in range(fewer(400)):
+        stream, rng = draw(seed), np.random.default_rng(seed)
+        if stream.windows.until_ms is not None:
+            continue
+        stream = of(rng, in_segments(rng, stream))
+        grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset", on_bad_time="drop")
+        named = NAMED[rng.integers(len(NAMED))]
+        plan = grouped.windowed_by(stream.windows).aggregate(**{name: AGGREGATIONS[name] for name in named})
+        most = int(rng.choice([0, 100, 300, 1_000, 9_000]))
+        if rng.random() < 0.3:
+            plan = plan.suppress("until_window_closes", max_bytes=10 * most)
+        else:
+            plan = plan.suppress("until_time_limit", in_ms(int(rng.choice([0, 3, 50, 5_000]))), max_bytes=most)
+        how, clock = deployment(rng, stream, plan)
+        with lives_by_kernels() as by_kernels:
+            lives = same(plan, stream, how, clock, seed)
+        compiled, full, again = compiled + len(by_kernels), full + (not lives), again + (len(by_kernels) > 1)
+        early += any(len(life._changelog["what"]) and len(life.deployed.waiting) for life in lives)  # type: ignore[union-attr]
+    assert compiled > fewer(400) // 4
+    assert early > 0
+    assert (full > 0 and again > 0) or fewer(400) < 100
+
+
 def test_many_open_sessions_of_a_key() -> None:
     """Long walks move a key to the cells, where what the store forgets is overlooked as well."""
     for seed in range(fewer(40)):

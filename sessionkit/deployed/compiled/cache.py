@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import value_column
-from sessionkit.base.arrays import Codes, Longs, Rows, numpy_array
+from sessionkit.base.arrays import Codes, Longs, Rows
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.deployed.deployment import Life, commit_rows
@@ -42,13 +41,6 @@ def most_in_loops(how: Life) -> int:
 def all_commits(how: Life, count: int) -> Longs:
     """The records after which all is written: when the task commits, and at the end."""
     return np.append(commit_rows(how, count), np.arange(count)[-1:])
-
-
-def key_lengths(keys: pa.Array) -> Longs:
-    """The bytes of each key, as a store has it."""
-    if pa.types.is_integer(keys.type):
-        return np.full(len(keys), 8)
-    return numpy_array(pc.binary_length(keys)).astype(np.int64)
 
 
 def has_zeros(keys: pa.Array) -> bool:

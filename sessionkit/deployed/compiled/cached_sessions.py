@@ -16,7 +16,6 @@ from sessionkit.deployed.compiled.cache import (
     all_commits,
     has_fixed_size,
     has_zeros,
-    key_lengths,
     most_bytes,
     most_in_loops,
 )
@@ -28,6 +27,7 @@ from sessionkit.deployed.compiled.stores import observed_ms
 from sessionkit.deployed.deployment import Life
 from sessionkit.engine.outcome import Outcome
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_lengths
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.segments import Segments

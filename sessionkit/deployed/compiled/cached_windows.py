@@ -16,11 +16,12 @@ from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, key_lengths, most_in_loops
+from sessionkit.deployed.compiled.cache import CachedLife, all_commits, has_fixed_size, most_in_loops
 from sessionkit.deployed.compiled.chains import NOWHERE, Chain, append, move_behind, take_out
 from sessionkit.deployed.compiled.sent import aggregates_at
 from sessionkit.deployed.compiled.session_cache import AHEAD, ANSWER, FOUND, IS_KEPT, StructArray, take_note
 from sessionkit.deployed.compiled.window_life import SlidingLife, WindowLife
+from sessionkit.records.keys import key_lengths
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.stores.typed_bytes import BY_TIME

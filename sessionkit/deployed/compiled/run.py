@@ -32,7 +32,7 @@ from sessionkit.deployed.compiled.life import CompiledLife, SessionLife
 from sessionkit.deployed.compiled.restarted_sessions import RestartedSessionLife, lie_apart
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.compiled.stores import boundary_of, columns_of, is_known, observed_ms, take_over
-from sessionkit.deployed.compiled.suppress import HeldResults, knows_suppression
+from sessionkit.deployed.compiled.suppress import held_back
 from sessionkit.deployed.compiled.window_life import SlidingLife, WindowLife
 from sessionkit.deployed.deployment import Life, commit_rows
 from sessionkit.deployed.processor_run import Deployed, Processed
@@ -68,14 +68,12 @@ def runs_compiled(
     batch: RecordBatch,
     store: Any,
     how: Life,
-    suppression: Suppression | None,
 ) -> bool:
     """Whether the kernels know all rules of this life; else the processor plays it."""
     loops = [part.loop for aggregation in aggregations.values() for part in aggregation.parts]
     return (
         type(windows) in LIVES
         and how.kafka
-        and (suppression is None or knows_suppression(suppression, how))
         and not callable(how.clock)
         and all(aggregation.parts for aggregation in aggregations.values())
         and all(LOOPS[loop].knows_every_step for loop in loops)
@@ -119,8 +117,7 @@ def run_compiled(
     suppression: Suppression | None = None,
 ) -> Processed | None:
     """One life over the batch, by the kernels, and its commit to the store; None if only the processor knows."""
-    if len(batch):
-        check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
+    check_reach(int(batch.timestamp_ms.max(initial=0)), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
@@ -149,8 +146,8 @@ def run_compiled(
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
-    forwarded = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
-    forwarded = forwarded if suppression is None else HeldResults(suppression, windows, aggregations, forwarded)
+    results = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
+    forwarded: Any = held_back(suppression, windows, aggregations, results, how)
     with store.all_or_nothing():
         _leave(life, rest, store)
         if bound is not None:
@@ -166,6 +163,7 @@ def run_compiled(
         answers=life.answers,
         buffers=forwarded.buffers,
         waiting=forwarded.waiting,
+        buffers_left=forwarded.buffers_left,
         committed_count=committed_count,
     )
     return Processed(outcome, deployed, life.in_front_of(store))

@@ -40,6 +40,7 @@ class SentResults(LazyRows[Forwarded]):
     """The results of a compiled run: columns, and rows like those that a processor forwards."""
 
     buffers: Sequence[Any] = ()  # of suppress, one a partition
+    buffers_left: Sequence[Any] = ()  # the same as the last commit before a restart has them
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
 
     def __init__(self, outcome: Outcome, make: Callable[[], Sent], *, flushed: bool = False) -> None:

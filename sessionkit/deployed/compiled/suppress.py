@@ -11,21 +11,18 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.arrays import Column, Longs, is_null, texts
-from sessionkit.deployed.compiled.sent import SentResults
-from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.compiled.sent import LazyRows, SentResults
+from sessionkit.deployed.deployment import Life, commit_rows
+from sessionkit.deployed.recorder import Forwarded
 from sessionkit.deployed.suppressed_results import SuppressedResults
 from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.sent_values import weights_of
 from sessionkit.suppression.settings import Suppression
 from sessionkit.suppression.stage import Suppressor, can_be_null
 from sessionkit.trace.sent import FINAL, NO_VALUE, TOMBSTONE, WHATS, Sent, running_of
 from sessionkit.windows.contract import WindowKind
 
 _ROW, _AFTER = "row", "after"
-
-
-def knows_suppression(suppression: Suppression, how: Life) -> bool:
-    """Whether the buffers of this life can be played here: they count results, and no restart takes them over."""
-    return suppression.most_bytes is None and how.restart is None and not how.buffers
 
 
 class _RowSuppressor(Suppressor):
@@ -49,8 +46,8 @@ class HeldBuffer(NamedTuple):
 
     @property
     def most_size(self) -> int:
-        """The most bytes that waited at once: weighed result by result."""
-        return self.of.most_sizes[self.partition]
+        """The most bytes that waited at once."""
+        return self.of.most_sizes.get(self.partition, 0)
 
 
 class HeldResults(SentResults):
@@ -71,8 +68,13 @@ class HeldResults(SentResults):
 
     @cached_property
     def _played(self) -> tuple[_RowSuppressor, Mapping[str, Any]]:
-        stage = _RowSuppressor(self._settings, self._windows, self._aggregations)
-        return stage, stage.step(self._columns())
+        return self._play(weighed=self._settings.most_bytes is not None)
+
+    def _play(self, *, weighed: bool) -> tuple[_RowSuppressor, Mapping[str, Any]]:
+        stage, columns = _RowSuppressor(self._settings, self._windows, self._aggregations), self._columns()
+        if weighed:
+            columns |= weights_of(self.outcome, self._given.sent, self._aggregations)
+        return stage, stage.step(columns)
 
     @property
     def stage(self) -> Suppressor:
@@ -123,8 +125,48 @@ class HeldResults(SentResults):
     @cached_property
     def most_sizes(self) -> dict[int, int]:
         """The most bytes that waited at once in each partition."""
-        batch = self.outcome.batch
-        weighed = SuppressedResults(self._settings, self._windows, self._aggregations, batch)
-        for each in self._given:
-            weighed.put(each)
-        return {p: buffer.most_size for p, buffer in zip(batch.partitions.tolist(), weighed.buffers, strict=True)}
+        stage = self.stage if self._settings.most_bytes is not None else self._play(weighed=True)[0]
+        return stage.most_bytes_in_each
+
+
+class ReplayedResults(LazyRows[Forwarded]):
+    """What buffers let go that a restart takes over: result by result, as values may be of a life before."""
+
+    def __init__(
+        self,
+        settings: Suppression,
+        windows: WindowKind,
+        aggregations: Mapping[str, Aggregation],
+        results: SentResults,
+        how: Life,
+    ) -> None:
+        out: list[Forwarded] = []
+        super().__init__(lambda: len(out), lambda: out)
+        batch = results.outcome.batch
+        held = SuppressedResults(settings, windows, aggregations, batch, how.buffers)
+        commits = commit_rows(how, len(batch)).tolist()
+        self.buffers_left = held.committed()
+        for each in results:
+            while commits and commits[0] < each.at:
+                commits.pop(0)
+                self.buffers_left = held.committed()
+            out += held.put(each)
+        if commits or how.restart != "killed":
+            self.buffers_left = held.committed()
+        self.buffers = held.buffers
+        self.waiting = [each for buffer in held.buffers for each in buffer.held()]
+
+
+def held_back(
+    settings: Suppression | None,
+    windows: WindowKind,
+    aggregations: Mapping[str, Aggregation],
+    results: SentResults,
+    how: Life,
+) -> SentResults | ReplayedResults:
+    """The results as suppress lets them go; all of them where there is none."""
+    if settings is None:
+        return results
+    if how.restart is not None or how.buffers:
+        return ReplayedResults(settings, windows, aggregations, results, how)
+    return HeldResults(settings, windows, aggregations, results)

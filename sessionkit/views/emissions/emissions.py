@@ -295,14 +295,11 @@ class SuppressBuffer(Generic[Frame]):
         """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow.
 
         An entry weighs its windowed key, its value, the ones that it replaces, as Kafka's serializers write them
-        (several results as JSON), and 33 bytes. They are counted result by result, so that this takes a while.
+        (several results as JSON), and 33 bytes.
         """
-        from sessionkit.deployed.deployment import Life
-
         run = self._run
         if run.deployed is None:
-            how = Life(retention_ms=run._outcome.retention_ms, emit=run.plan._strategy, kafka=False)
-            run = run.plan._run_life(run._outcome.batch, None, how)
+            return int(run._through_suppress(weighed=True)[1].most_bytes)
         return max((buffer.most_size for buffer in run.deployed.buffers), default=0)
 
     def table(self) -> Frame:

@@ -43,19 +43,8 @@ def test_a_limit_that_is_reached_counts(kind: str, monkeypatch: pytest.MonkeyPat
         return measured[-1]
 
     monkeypatch.setattr(noticing, "_measured", noted)
-    monkeypatch.setattr(noticing, "_most_bytes", lambda plan, batch: None)
     assert audit_deployed(plan, table, **options).counts() == all_at_the_end.counts()
     (most,) = measured or [real(plan, few.expected._outcome.batch)]  # of time windows no retention changes updates
     to_the_byte = audit_deployed(plan, table, caching=f"{most}B", **options)
     assert to_the_byte.counts() == all_at_the_end.counts()
     assert audit_deployed(plan, table, caching=f"{most - 1}B", **options).counts() != all_at_the_end.counts()
-
-
-@pytest.mark.parametrize("kind", ["session", "tumbling", "hopping"])
-def test_the_quick_bound_is_one(kind: str) -> None:
-    for seed in range(10):
-        plan = plan_of(EACH_KIND[kind], named={"n": sk.sum("n")})
-        batch = sk.audit(plan, records(seed)).expected._outcome.batch
-        bound = noticing._most_bytes(plan, batch)
-        assert bound is not None
-        assert noticing._measured(plan, batch) <= bound
