@@ -56,7 +56,7 @@ class HeldResults(SentResults):
     def __init__(
         self, settings: Suppression, windows: WindowKind, aggregations: Mapping[str, Aggregation], results: SentResults
     ) -> None:
-        super().__init__(results.outcome, self._let_go, flushed=results.flushed)
+        super().__init__(results.outcome, results._make_sent, flushed=results.flushed)
         self._settings, self._windows, self._aggregations, self._given = settings, windows, aggregations, results
         if settings.can_fail:
             self._played  # noqa: B018  # a full buffer stops the application before it commits
@@ -104,7 +104,8 @@ class HeldResults(SentResults):
         null = np.logical_and.reduce([is_null(running_of(trace, fold)) for fold in outcome.folds.values()])
         return (sent.step < 0) | null[np.maximum(sent.step, 0)]
 
-    def _let_go(self) -> Sent:
+    @cached_property
+    def sent(self) -> Sent:
         """The results that went out, each by the record that made it go."""
         (_, out), given = self._played, self._given.sent
         found = given.take(out[_ROW])._replace(at=given.at[out[_AFTER]])
