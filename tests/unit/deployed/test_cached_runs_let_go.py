@@ -1,4 +1,4 @@
-"""A run behind a record cache, or with suppress, holds nothing that holds the run: a search for a retention makes many of them."""
+"""A run behind a cache, or with suppress, holds nothing that holds the run: a search for a retention makes many."""
 
 import gc
 import weakref
