@@ -186,7 +186,9 @@ class Run(Generic[Frame]):
 
         sent, numbers = np.asarray(self._changelog["partition"]), self._outcome.batch.partitions.tolist()
         if self.deployed is None:
-            return Held(sent, {number: (most, None) for number, most in self._suppressed[1].most_in_each.items()})
+            stage, suppression = self._suppressed[1], self.plan._suppression
+            sizes = {} if suppression is None or suppression.most_bytes is None else stage.most_bytes_in_each
+            return Held(sent, {number: (most, sizes.get(number)) for number, most in stage.most_in_each.items()})
         buffers = zip(numbers, self.deployed.buffers, strict=True)
         return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
 
@@ -343,9 +345,9 @@ class Run(Generic[Frame]):
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
         that aggregates counts of final results, by Kafka 4.4.0's names (`window-aggregate-final-emit-…`) and by
         KIP-825's (`emit-final-…`), how late records are, and what suppress sent and held at most (bytes are known
-        with a deployment; its store stands in the column of the node). Rates are events a second over the last minute
-        of the clock (Kafka's samples shift a little), latencies in ms, and both are null without a clock, which is a
-        column: `sk.Deployment(clock="arrived")`; lateness then is that of all records.
+        with a deployment or `max_bytes`; its store stands in the column of the node). Rates are events a second over
+        the last minute of the clock (Kafka's samples shift a little), latencies in ms, and both are null without a
+        clock, which is a column: `sk.Deployment(clock="arrived")`; lateness then is that of all records.
 
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.

@@ -153,17 +153,18 @@ def test_how_late_records_are(rules: str) -> None:
     assert (of(recent, "record-lateness-max"), of(recent, "record-lateness-avg")) == ([0, 89], [0, 89 / 2])
 
 
+@pytest.mark.parametrize("most", [None, 10_000])
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
-def test_what_suppress_sent_and_held(rules: str) -> None:
+def test_what_suppress_sent_and_held(rules: str, most: int | None) -> None:
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
-    plan = keyed.windowed_by(WINDOWS["sessions"]).count().suppress("until_window_closes")
+    plan = keyed.windowed_by(WINDOWS["sessions"]).count().suppress("until_window_closes", max_bytes=most)
     done = run_by(plan, data(), rules=rules)
     table, buffer = done.kafka_metrics(level="debug"), done.suppress_buffer()
     sent = done.changelog()["partition"].value_counts()
     assert of(table, "suppression-emit-total") == [int(sent.get(number, 0)) for number in (3, 7)]
     assert max(of(table, "suppression-buffer-count-max")) == buffer.most_records > 0
     sizes = of(table, "suppression-buffer-size-max")
-    assert sizes == [None, None] if rules == "sessionkit" else max(sizes) == buffer.most_bytes
+    assert sizes == [None, None] if (rules, most) == ("sessionkit", None) else max(sizes) == buffer.most_bytes
     of_buffer = table[table["name"].str.startswith("suppression-buffer")]
     assert set(of_buffer["processor_node_id"]) == {"KTABLE-SUPPRESS-STATE-STORE-0000000004"}
     assert not of(run("sessions", "on_window_update").kafka_metrics(level="debug"), "suppression-emit-total")
