@@ -168,6 +168,7 @@ class Run(Generic[Frame]):
             >>> run.suppress_buffer()
             buffer of suppress: 14 results wait; no partition held more than 90 at once
         """
+        from sessionkit.suppression.stage import without_weights
         from sessionkit.views.emissions.emissions import SuppressBuffer
 
         if self.plan._suppression is None:
@@ -176,7 +177,7 @@ class Run(Generic[Frame]):
         if self.deployed is None:
             stage = self._suppressed[1]
             assert stage.waiting is not None
-            return SuppressBuffer(stage.most_records, stage.waiting.columns, self)
+            return SuppressBuffer(stage.most_records, without_weights(stage.waiting.columns), self)
         most_records = max((buffer.most_records for buffer in self.deployed.buffers), default=0)
         columns = tables.forwarded_table(self._outcome, self.deployed.waiting, old_values=False)
         return SuppressBuffer(most_records, columns, self)

@@ -156,6 +156,11 @@ SIZE, OLD_SIZE, OLD = WEIGHTS = ("sessionkit size", "sessionkit old size", "sess
 NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", *WEIGHTS)
 
 
+def without_weights(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns that a changelog shows."""
+    return {name: column for name, column in columns.items() if name not in WEIGHTS}
+
+
 class Waiting(NamedTuple):
     """Results that wait: their rows of the changelog, by partition in the order in which they go out, with places."""
 
@@ -261,7 +266,7 @@ class Suppressor:
     def _out(self, columns: Mapping[str, Column], row: Longs, after: Longs) -> dict[str, Column]:
         order = np.argsort(after, kind="stable")
         row, after = row[order], after[order]
-        shown = taken({name: column for name, column in columns.items() if name not in WEIGHTS}, row)
+        shown = taken(without_weights(columns), row)
         shown["offset"] = np.asarray(columns["offset"])[after]
         if self._settings.is_final:
             shown["what"] = repeated("final", len(row))

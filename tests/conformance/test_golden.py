@@ -66,7 +66,7 @@ def _named(cases: list[dict[str, Any]]) -> Any:
 
 
 PLAYED = {  # how many cases kernels play, of each kind of window, emit strategy and store
-    "session on_update in_memory": 27,
+    "session on_update in_memory": 29,
     "session on_update rocksdb": 41,
     "session on_close in_memory": 14,
     "session on_close rocksdb": 20,

@@ -213,3 +213,13 @@ def test_exports() -> None:
     for refused in (limit.to_ksql, both.to_ksql, closes.to_flink_sql, closes.to_spark):
         with pytest.raises(NotBuilt, match="has no such buffer"):
             refused()
+
+
+def test_a_buffer_that_counts_bytes_shows_the_same_columns() -> None:
+    table = pa.table({"key": ["a", "b"], "at": [1, 2]})
+    plain, weighed = (
+        plan_of(SESSIONS).suppress("until_window_closes", max_bytes=most).run(table).suppress_buffer().table()
+        for most in (None, 10_000)
+    )
+    assert weighed.equals(plain)
+    assert plain.num_rows == 2
