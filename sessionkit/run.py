@@ -146,17 +146,22 @@ class Run(Generic[Frame]):
     @cached_property
     def _suppressed(self) -> tuple[Mapping[str, tables.Column], Suppressor]:
         """(what suppress let go, its buffers)."""
-        suppression: Any = self.plan._suppression
-        return self._through_suppress(weighed=suppression.most_bytes is not None)
+        return self._through_suppress(weighed=self._suppression.counts_bytes)
+
+    @property
+    def _suppression(self) -> Any:
+        """The settings of suppress, where the plan has it."""
+        return self.plan._suppression
 
     def _through_suppress(self, *, weighed: bool) -> tuple[Mapping[str, tables.Column], Suppressor]:
         from sessionkit.suppression.stage import Suppressor
 
         self._check_trace()
         plan: Any = self.plan
-        named, sent = dict(plan._aggregations), tables.changelog(self._outcome, plan._strategy)
+        outcome, named = self._outcome, dict(plan._aggregations)
+        sent = tables.weighed_updates(outcome, named) if weighed else tables.changelog(outcome, plan._strategy)
         stage = Suppressor(plan._suppression, plan._complete_windows, named)
-        return stage.step(sent | tables.weights(self._outcome, named) if weighed else sent), stage
+        return stage.step(sent), stage
 
     def suppress_buffer(self) -> SuppressBuffer[Frame]:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
@@ -187,8 +192,8 @@ class Run(Generic[Frame]):
 
         sent, numbers = np.asarray(self._changelog["partition"]), self._outcome.batch.partitions.tolist()
         if self.deployed is None:
-            stage, suppression = self._suppressed[1], self.plan._suppression
-            sizes = {} if suppression is None or suppression.most_bytes is None else stage.most_bytes_in_each
+            stage = self._suppressed[1]
+            sizes = stage.most_bytes_in_each if self._suppression.counts_bytes else {}
             return Held(sent, {number: (most, sizes.get(number)) for number, most in stage.most_in_each.items()})
         buffers = zip(numbers, self.deployed.buffers, strict=True)
         return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})

@@ -47,7 +47,7 @@ def kernels_know(plan: Plan, batch: RecordBatch, settings: Settings, caching: bo
     """Whether kernels play this audit, and it can be told by columns what its results depend on."""
     windows, named, strategy = plan._complete_windows, dict(plan._aggregations), plan._strategy
     can_evict = settings.is_cached and isinstance(caching, str)
-    counts_bytes = plan._suppression is not None and plan._suppression.most_bytes is not None
+    counts_bytes = plan._suppression is not None and plan._suppression.counts_bytes
     if len(settings.starts) > 1 or counts_bytes or (are_sliding(windows) and can_evict):
         return False
     store = task_store(str(settings.deployment.store), windows, strategy, settings.retention_ms)

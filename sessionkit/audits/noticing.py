@@ -39,7 +39,7 @@ def depends_on_retention(plan: Plan, settings: Settings) -> bool:
     further behind than the smallest. Where suppress counts bytes, the old values that a store shows count, too.
     """
     suppression = plan._suppression
-    counts_bytes = suppression is not None and suppression.most_bytes is not None
+    counts_bytes = suppression is not None and suppression.counts_bytes
     is_of_time = plan._complete_windows.advance_ms is not None
     is_on_update = plan._strategy == "on_window_update"
     return counts_bytes or len(settings.starts) > 1 or not (is_of_time and is_on_update)

@@ -306,7 +306,7 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
         "processing.guarantee=exactly_once_v2 prevents that.",
         f"The store keeps a window for {kept} of stream time (`Materialized.withRetention`).",
     ]
-    if request.plan._suppression is not None and request.plan._suppression.most_bytes is not None:
+    if request.plan._suppression is not None and request.plan._suppression.counts_bytes:
         words.append("Results weigh as much as their JSON in this buffer; in the plan a single one weighs less.")
     if request.plan._suppression is not None:
         words.append("After a restart the buffer is as it was, and its clock starts anew with the next result.")

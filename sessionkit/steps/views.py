@@ -71,9 +71,10 @@ class ChangelogView(View):
     def sent(self, outcome: Outcome) -> Mapping[str, Any]:
         """The results of a step that go downstream: with suppress those that its buffer lets go."""
         job = self._job
-        sent = tables.changelog(outcome, job.strategy)
-        if job.suppression is not None and job.suppression.most_bytes is not None:
-            sent |= tables.weights(outcome, dict(job.aggregations))
+        if job.suppression is not None and job.suppression.counts_bytes:
+            sent = tables.weighed_updates(outcome, dict(job.aggregations))
+        else:
+            sent = tables.changelog(outcome, job.strategy)
         return sent if self.stage is None else self.stage.step(sent)
 
 

@@ -47,13 +47,18 @@ class Suppression:
         """True if the room of the buffer is limited."""
         return self.most_records is not None or self.most_bytes is not None
 
+    @property
+    def counts_bytes(self) -> bool:
+        """True if the bytes of results count."""
+        return self.most_bytes is not None
+
     def waits_ms(self, windows: WindowKind) -> int:
         """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""
         return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
 
     def kept_as(self) -> str:
         """What may not change while results are kept, unlike the time limit and how much may wait."""
-        return UNTIL[0 if self.is_final else 1] + ("" if self.most_bytes is None else ", by bytes")
+        return UNTIL[0 if self.is_final else 1] + (", by bytes" if self.counts_bytes else "")
 
     def is_over(self, records: int, size: int) -> bool:
         """True if this is more than fits into the buffer."""

@@ -340,5 +340,5 @@ def buffer_full(settings: Suppression, partition: int, offset: int, records: int
     room = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
     what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {room}"
     want = "more room, a shorter grace, or no limit; nothing of this run was committed"
-    got = plural(records, "result") + ("" if settings.most_bytes is None else f" of {plural(size, 'byte')}")
+    got = plural(records, "result") + (f" of {plural(size, 'byte')}" if settings.counts_bytes else "")
     return BufferFull(problem(what, got, want))

@@ -212,10 +212,11 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
     return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
 
 
-def weights(outcome: Outcome, named: Mapping[str, Aggregation]) -> dict[str, Column]:
-    """The bytes of each result that goes downstream on update, as a buffer of suppress counts them."""
+def weighed_updates(outcome: Outcome, named: Mapping[str, Aggregation]) -> dict[str, Column]:
+    """The changelog on update, with the bytes of each result as a buffer of suppress counts them."""
     trace = outcome.kept_trace
-    return weights_of(outcome, SENT_BY[type(trace)](trace), named)
+    sent = SENT_BY[type(trace)](trace)
+    return sent_table(outcome, sent, old_values=False) | weights_of(outcome, sent, named)
 
 
 FINALS: dict[type[Trace], Callable[..., dict[str, Column]]] = {

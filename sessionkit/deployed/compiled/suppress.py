@@ -68,7 +68,7 @@ class HeldResults(SentResults):
 
     @cached_property
     def _played(self) -> tuple[_RowSuppressor, Mapping[str, Any]]:
-        return self._play(weighed=self._settings.most_bytes is not None)
+        return self._play(weighed=self._settings.counts_bytes)
 
     def _play(self, *, weighed: bool) -> tuple[_RowSuppressor, Mapping[str, Any]]:
         stage, columns = _RowSuppressor(self._settings, self._windows, self._aggregations), self._columns()
@@ -126,7 +126,7 @@ class HeldResults(SentResults):
     @cached_property
     def most_sizes(self) -> dict[int, int]:
         """The most bytes that waited at once in each partition."""
-        stage = self.stage if self._settings.most_bytes is not None else self._play(weighed=True)[0]
+        stage = self.stage if self._settings.counts_bytes else self._play(weighed=True)[0]
         return stage.most_bytes_in_each
 
 

@@ -280,7 +280,7 @@ class SparkSuppressBuffer(_Summary):
         """The most bytes that a partition's buffer held at once: what `max_bytes` would have to allow. Starts a job."""
         plan = self._run.plan
         settings = cast(Suppression, plan._suppression)
-        has_limit = settings.most_bytes is not None
+        has_limit = settings.counts_bytes
         counting = settings if has_limit else dataclasses.replace(settings, most_bytes=INT64_MAX)
         run = dataclasses.replace(self._run, plan=dataclasses.replace(plan, _suppression=counting))
         return max((each["bytes"] for each in run._counts_by_partition("most_waiting").values()), default=0)
@@ -304,7 +304,7 @@ class StreamSuppressBuffer(SparkSuppressBuffer):
     @cached_property
     def most_bytes(self) -> int:
         """The most bytes that a partition's buffer held at once; NotBuilt where the plan does not limit them."""
-        if cast(Suppression, self._run.plan._suppression).most_bytes is None:
+        if not cast(Suppression, self._run.plan._suppression).counts_bytes:
             want = "plan.suppress(…, max_bytes=…), or plan.run(df) of the same records"
             raise NotBuilt(problem("a stream only counts bytes that are limited", "no max_bytes", want))
         return max((each["bytes"] for each in self._most), default=0)
