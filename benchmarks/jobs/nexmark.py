@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.jobs import flink
 from benchmarks.jobs.peers import run_in_duckdb
 from benchmarks.jobs.sessions import Job
+from benchmarks.long.stages import spark_session
 
 LATE = "1s"  # more than a group of 1,000 events is out of order
 
@@ -99,6 +101,45 @@ def polars_q7(path: str) -> Job:
         return pl.scan_parquet(path).group_by(window).agg(pl.col("price").max()).collect()
 
     return call
+
+
+def spark_q11(path: str) -> Job:
+    from pyspark.sql import functions as F
+
+    session = F.session_window("time", "10 seconds")
+    bids = spark_session().read.parquet(path)
+    return lambda: bids.groupBy("bidder", session).agg(F.count("*").alias("count")).toArrow()
+
+
+def spark_q5(path: str) -> Job:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    window = F.window("time", "10 seconds", "2 seconds")
+    bids = spark_session().read.parquet(path)
+    counted = bids.groupBy("auction", window.alias("window")).agg(F.count("*").alias("count"))
+    most = F.max("count").over(Window.partitionBy("window"))
+    return lambda: counted.withColumn("most", most).filter("count = most").drop("window").toArrow()
+
+
+def spark_q7(path: str) -> Job:
+    from pyspark.sql import functions as F
+
+    bids = spark_session().read.parquet(path)
+    return lambda: bids.groupBy(F.window("time", "10 seconds")).agg(F.max("price").alias("price")).toArrow()
+
+
+def flink_q11(path: str) -> Job:
+    return flink.nexmark(path, "q11")
+
+
+def flink_q5(path: str) -> Job:
+    return flink.nexmark(path, "q5")
+
+
+def flink_q7(path: str) -> Job:
+    call = flink.nexmark(path, "q7")
+    return lambda: call()[0]  # a price is no count
 
 
 def duckdb_q11(path: str) -> Job:

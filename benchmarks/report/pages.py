@@ -27,8 +27,8 @@ def write(folder: Path, topics: Sequence[Topic], kept: Kept, made_on: dict[str, 
         "each of the rounds, and their results are compared. A time is that of the faster of the warm calls of a "
         "process, unless the section says otherwise; of the rounds the table has the median and the range. "
         "`times ours` is the time of a side divided by ours in the same round: below 1 the other one is faster. "
-        "`cores` is the processor time divided by the time. The work of Spark is done by Java: its memory and cores "
-        "are those of Python alone.\n",
+        "`cores` is the processor time divided by the time. Memory and cores are those of the process and of all that "
+        "it started, such as Java for Spark and Flink, added up.\n",
         table(("made on", ""), {**made_on, "rounds": _rounds(topics, kept)}.items()),
     ]
     for topic in topics:

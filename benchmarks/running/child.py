@@ -1,17 +1,14 @@
-"""What the process of a job does. Nothing but the standard library is loaded before its first call."""
+"""What the process of a job does. Nothing but the standard library and psutil is loaded before its first call."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import resource
 import sys
 import time
 from typing import Any
 
-from benchmarks.running.memory import peak_bytes
-
-_MAXRSS_IN_MIB = 2**20 if sys.platform == "darwin" else 2**10
+from benchmarks.running.memory import peak_mib, processor_seconds
 
 
 def run(asked: dict[str, Any]) -> dict[str, float]:
@@ -21,25 +18,21 @@ def run(asked: dict[str, Any]) -> dict[str, float]:
     calls, result = [], None
     for _ in range(asked["repeats"] + 1):
         result = None  # the pages of one result are free before the next is made
-        cpu_before, begun = time.process_time(), time.perf_counter()
+        cpu_before, begun = processor_seconds(), time.perf_counter()
         result = call()
-        calls.append((time.perf_counter() - begun, time.process_time() - cpu_before))
+        calls.append((time.perf_counter() - begun, processor_seconds() - cpu_before))
     warm, cpu = min(calls[1:] or calls)
     rows, records, total = _summary(result)
-    found = {"first": calls[0][0], "warm": warm, "cores": cpu / warm, "peak_mib": _peak_mib()}
+    found = {"first": calls[0][0], "warm": warm, "cores": cpu / warm, "peak_mib": peak_mib()}
     return {**found, "rows": rows, "records": records, "total": total}
 
 
-def _peak_mib() -> float:
-    """Of this program alone where the system tells it; else at least that of the process that started it."""
-    own = peak_bytes("self")
-    return own / 2**20 if own else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MAXRSS_IN_MIB
-
-
 def _summary(result: Any) -> tuple[int, int, float]:
-    """(rows, records in them, their sum) of a table of any of the libraries; a number is the number of rows."""
+    """(rows, records in them, their sum) of a table of any of the libraries, or of the first or the first two alone."""
     if isinstance(result, int):
         return result, -1, 0.0
+    if isinstance(result, tuple):
+        return (*result, 0.0)
     columns = getattr(result, "column_names", getattr(result, "columns", ()))
     if "count" not in columns:
         return len(result), -1, 0.0

@@ -1,8 +1,10 @@
-"""How much memory a process has held."""
+"""How much memory processes have held, and how long processors worked for them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import psutil
 
 
 def peak_bytes(process: int | str) -> int:
@@ -12,3 +14,18 @@ def peak_bytes(process: int | str) -> int:
     except OSError:
         return 0
     return max((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), default=0)
+
+
+def peak_mib() -> float:
+    """The most that this process and each of those that it started have held, added up."""
+    return sum(peak_bytes(each.pid) or each.memory_info().rss for each in _family()) / 2**20
+
+
+def processor_seconds() -> float:
+    """Of this process and of all that it started, those that have ended, too."""
+    return sum(sum(each.cpu_times()[:4]) for each in _family())
+
+
+def _family() -> list[psutil.Process]:
+    this = psutil.Process()
+    return [this, *this.children(recursive=True)]

@@ -1,6 +1,8 @@
 """The benchmarks never fail a test for being slow; what they say must be true all the same."""
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,6 +18,7 @@ from benchmarks.running import rounds
 from benchmarks.running.checks import difference
 from benchmarks.running.child import run
 from benchmarks.running.kept import Kept
+from benchmarks.running.memory import peak_mib, processor_seconds
 from benchmarks.running.process import Measured
 from benchmarks.shapes import SHAPES, shape
 from benchmarks.topics import topics
@@ -183,3 +186,15 @@ class TestTopics:
         assert (ours["records"], round(ours["total"], 6)) == (3_000, round(peer["total"], 6))
         assert difference(case(), [Measured(**ours), Measured(**peer)]) == ""
         assert len(finals(path)()) == ours["rows"]
+
+
+def test_memory_and_work_are_those_of_all_that_a_process_started() -> None:
+    """So that Java is counted where Spark and Flink do the work."""
+    program = "import time; held = bytearray(b'x') * 200_000_000; print(flush=True); time.sleep(60)"
+    worked, held = processor_seconds(), peak_mib()
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert peak_mib() > held + 190
+        assert processor_seconds() > worked
+        child.kill()
