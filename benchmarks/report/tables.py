@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -55,6 +56,9 @@ def _sides(topic: Topic, kept: Kept) -> str:
     rows = []
     for case in topic.cases:
         for number, each in enumerate(figures(topic, case, kept)):
+            if each.seconds == math.inf:
+                rows.append(("", each.side, "out of memory", *[""] * (len(head) - 3)))
+                continue
             ratio = [] if not compared else [_ratio(each) if number else ""]
             span = f"{seconds(each.least)} to {seconds(each.most)}"
             last = (f"{each.peak_mib:,.0f}", f"{each.cores:.1f}", f"{each.rows:,}")

@@ -14,7 +14,7 @@ from benchmarks.report.charts import Bar, bars
 from benchmarks.report.figures import figures
 from benchmarks.report.pages import BEGIN, END, PAGE, between_markers, write
 from benchmarks.report.tables import growth, of_topic, summary, table
-from benchmarks.running import rounds
+from benchmarks.running import process, rounds
 from benchmarks.running.checks import difference
 from benchmarks.running.child import run
 from benchmarks.running.kept import Kept
@@ -65,6 +65,27 @@ class TestChecks:
 
     def test_different_things_are_not_compared(self) -> None:
         assert difference(case(""), [measured(1), measured(1, rows=99)]) == ""
+
+    def test_a_peer_that_ran_out_of_memory_is_said_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(process.sys, "executable", _program(tmp_path, "MemoryError"))
+        with pytest.raises(RuntimeError, match="MemoryError"):
+            process.measured(OURS, "data")
+        peer = process.measured(PEER, "data")
+        assert peer.is_out_of_memory
+        assert difference(case(), [measured(1), peer]) == ""
+        kept = Kept(tmp_path / "kept.jsonl")
+        kept.add(("sessions", "A | case", "sessionkit", 0), measured(1))
+        kept.add(("sessions", "A | case", PEER.name, 0), peer)
+        line = of_topic(topic(case()), Kept(tmp_path / "kept.jsonl")).splitlines()[-1]
+        assert line == "|  | Peer <&\\|> | out of memory |  |  |  |  |  |"
+
+
+def _program(folder: Path, last_words: str) -> str:
+    """A program that ends with these words and a failure."""
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\necho {last_words} >&2\nexit 1\n")
+    path.chmod(0o700)
+    return str(path)
 
 
 class TestKept:
