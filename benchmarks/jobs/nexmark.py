@@ -100,8 +100,8 @@ def polars_q7(path: str) -> Job:
 def spark_q11(path: str) -> Job:
     from pyspark.sql import functions as F
 
-    session = F.session_window("time", "10 seconds")
     bids = spark_session().read.parquet(path)
+    session = F.session_window("time", "10 seconds")
     return lambda: bids.groupBy("bidder", session).agg(F.count("*").alias("count")).toArrow()
 
 
@@ -109,8 +109,8 @@ def spark_q5(path: str) -> Job:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    window = F.window("time", "10 seconds", "2 seconds")
     bids = spark_session().read.parquet(path)
+    window = F.window("time", "10 seconds", "2 seconds")
     counted = bids.groupBy("auction", window.alias("window")).agg(F.count("*").alias("count"))
     most = F.max("count").over(Window.partitionBy("window"))
     return lambda: counted.withColumn("most", most).filter("count = most").drop("window").toArrow()
