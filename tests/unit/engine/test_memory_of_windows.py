@@ -116,6 +116,26 @@ def test_what_plainly_fits_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(hopping(100).run(records(50, 1)).table()) == 149
 
 
+@pytest.mark.parametrize(("free_mib", "sorted_at_once"), [(120, [20, 20, 10]), (100, [50, 20, 20, 10])])
+def test_windows_are_counted_together_only_where_those_of_pieces_would_not_fit(
+    free: Limit, monkeypatch: pytest.MonkeyPatch, free_mib: int, sorted_at_once: list[int]
+) -> None:
+    """Of 100 million records, whose windows fit, to sort all times took half of the run."""
+    counted: list[int] = []
+
+    def most(windows: Any, batch: Any) -> float:
+        counted.append(len(batch))
+        return most_windows(windows, batch)
+
+    monkeypatch.setattr("sessionkit.engine.memory._PIECE", 20)
+    monkeypatch.setattr("sessionkit.engine.memory.most_windows", most)
+    free(free_mib * 2**20)
+    later = records(1, 1).set_column(1, "at", pa.array([1_700_010_000_000]))
+    run = hopping(2 * 10**5).run(pa.concat_tables([records(49, 1), later]), trace=False)
+    assert len(run.table()) == 400_048  # of the pieces there are 800,046, of 114 MiB
+    assert sorted(counted, reverse=True) == sorted_at_once
+
+
 @pytest.mark.compiled
 def test_windows_that_records_share_are_counted_once(free: Limit) -> None:
     free(64 * 2**20)
