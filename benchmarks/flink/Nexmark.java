@@ -7,7 +7,11 @@ import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.types.Row;
 import org.apache.flink.util.CloseableIterator;
 
-/** Nexmark's queries in Flink SQL over a file of bids: runs one for each line it is given, and prints its rows and the counts in them. */
+/**
+ * Nexmark's queries in Flink SQL over a file of bids.
+ *
+ * Runs one for each line that it is given, and prints how many rows came out, and the sum of their first column.
+ */
 class Nexmark {
     private static final String BIDS = "create table bids (auction bigint, bidder bigint, price bigint, "
             + "`time` timestamp_ltz(3), watermark for `time` as `time` - interval '1' second) "
@@ -32,7 +36,6 @@ class Nexmark {
         Configuration settings = new Configuration();
         settings.setString("table.local-time-zone", "UTC");
         settings.setString("pipeline.object-reuse", "true");
-        settings.setString("taskmanager.memory.network.max", "256mb");
         TableEnvironment flink =
                 TableEnvironment.create(EnvironmentSettings.newInstance().inStreamingMode().withConfiguration(settings).build());
         flink.executeSql(String.format(BIDS, Path.of(asked[0]).toUri()));

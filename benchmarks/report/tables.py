@@ -57,7 +57,7 @@ def _sides(topic: Topic, kept: Kept) -> str:
     for case in topic.cases:
         for number, each in enumerate(figures(topic, case, kept)):
             if each.seconds == math.inf:
-                rows.append(("", each.side, "out of memory", *[""] * (len(head) - 3)))
+                rows.append(("", each.side, seconds(each.seconds), *[""] * (len(head) - 3)))
                 continue
             ratio = [] if not compared else [_ratio(each) if number else ""]
             span = f"{seconds(each.least)} to {seconds(each.most)}"
@@ -111,7 +111,9 @@ def summary(topics: Sequence[Topic], kept: Kept) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time with two or three digits that count."""
+    """A time with two or three digits that count; what ran out of memory has no end."""
+    if value == math.inf:
+        return "out of memory"
     if value < 0.1:
         return f"{value * 1e3:.1f} ms" if value < 0.01 else f"{value * 1e3:.0f} ms"
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,14 +20,17 @@ def peak_bytes(process: int | str) -> int:
 
 def peak_mib() -> float:
     """The most that this process and each of those that it started have held, added up."""
-    return sum(peak_bytes(each.pid) or each.memory_info().rss for each in _family()) / 2**20
+    return _of_all(lambda each: peak_bytes(each.pid) or each.memory_info().rss) / 2**20
 
 
 def processor_seconds() -> float:
     """Of this process and of all that it started, those that have ended, too."""
-    return sum(sum(each.cpu_times()[:4]) for each in _family())
+    return _of_all(lambda each: sum(each.cpu_times()[:4]))
 
 
-def _family() -> list[psutil.Process]:
-    this = psutil.Process()
-    return [this, *this.children(recursive=True)]
+def _of_all(figure: Callable[[psutil.Process], float]) -> float:
+    this, total = psutil.Process(), 0.0
+    for each in (this, *this.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # Spark ends idle workers
+            total += figure(each)
+    return total

@@ -27,7 +27,7 @@ def check_windows(windows: WindowKind, batch: RecordBatch) -> None:
     # a window that several pieces share is counted in each of them; to count it once all times are sorted together
     bare, edges = batch.replace(values={}), [*range(0, len(batch), _PIECE), len(batch)]
     pieces = (bare.slice(*edge) for edge in pairwise(edges))
-    if len(edges) == 2 or not has_room(sum(in_threads(partial(most_windows, windows), pieces)), _WINDOW):
+    if not has_room(max(_a_record(windows), sum(in_threads(partial(most_windows, windows), pieces))), _WINDOW):
         check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")
 
 

@@ -1,5 +1,6 @@
 """What a run would make is known before it starts, and refused where it would not fit into memory."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,15 @@ def test_windows_are_counted_together_only_where_those_of_pieces_would_not_fit(
     run = hopping(2 * 10**5).run(pa.concat_tables([records(49, 1), later]), trace=False)
     assert len(run.table()) == 400_048  # of the pieces there are 800,046, of 114 MiB
     assert sorted(counted, reverse=True) == sorted_at_once
+
+
+def test_the_room_for_one_record_is_needed_even_where_none_counts(free: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sessionkit.engine.memory._PIECE", 20)
+    free(2**27)
+    plan = hopping(10**6)
+    dropping = dataclasses.replace(plan, source=dataclasses.replace(plan.source, on_bad_time="drop"))
+    with pytest.raises(TooLarge, match="got up to 1,000,000 windows"):
+        dropping.run(pa.table({"key": ["ada"] * 50, "at": pa.nulls(50, pa.int64())}))
 
 
 @pytest.mark.compiled
