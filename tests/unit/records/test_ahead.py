@@ -148,7 +148,7 @@ def _sessions_by_hand(rows: pd.DataFrame, ahead: Any, gap: int, grace: int) -> t
     sessions: list[list[Any]] = []
     late = []
     for row, (key, at, partition) in enumerate(zip(rows["k"], rows["at"], rows["p"], strict=True)):
-        if key is None:
+        if pd.isna(key):  # None, and NaN in a frame of pandas 3
             continue
         if not ahead[row]:
             stream[partition] = max(stream.get(partition, -1), at)
@@ -192,7 +192,7 @@ def test_any_cut_and_any_way_of_running_gives_what_one_run_keeps(
     run.trace.check()
     stair = [-1, -1]
     for row, (at, partition, key) in enumerate(zip(rows["at"], rows["p"], rows["k"], strict=True)):
-        stair[partition] = stair[partition] if ahead[row] or key is None else max(stair[partition], at)
+        stair[partition] = stair[partition] if ahead[row] or pd.isna(key) else max(stair[partition], at)
         assert run.trace.stream_time_ms[row] == stair[partition]
     store = sk.open_store("memory", "half", of=plan._complete_windows.holds)
     parts = [plan.run(part, store=store) for part in (rows[:140], rows[140:])]
