@@ -98,7 +98,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     @cached_property
     def _told(self) -> Told:
-        found = Counter(self._verdicts.tolist())
+        found, metrics = Counter(self._verdicts.tolist()), self.run.metrics()
         compared = self._compared
         counts = {
             "expected": int(compared.expected.is_there.sum()),
@@ -107,7 +107,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
             "waiting": int((compared.among(WAITING) & (self._verdicts == LOST)).sum()),
             "lost_in_larger": len(holders := self._holders),
             "larger": len(set(holders)),
-            "dropped_records": sum(self.run.metrics()[name] for name in ("records-dropped", "dropped-expired")),
+            "dropped_records": metrics["records-dropped"] + metrics["dropped-expired"],
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }
@@ -127,12 +127,20 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
         with progress("looking for a retention that loses nothing"):
-            return safe_retentions(lowest_ms, self._searched, self._most_replays())
+            return safe_retentions(lowest_ms, self._replayed_with, self._most_replays())
 
-    @cached_property
-    def _replayed(self) -> Replayed:
+    def _replayed_with(self, retention_ms: int) -> Replayed:
         """The observations that the results depended on, and the parts of the records of which some are wrong."""
-        wrong = [_wrong(Compared.of_part(sides))._asdict() for sides in self._sides.parts()]
+        if retention_ms != self.settings.retention_ms:
+            return self._searched(retention_ms)
+        return Replayed(self._noticed, self._losing(_wrong(self._compared, self._verdicts)))
+
+    @property
+    def _replayed(self) -> Replayed:
+        """The same of this audit alone, of which nothing is kept; part by part, as that takes less memory."""
+        whole = self._by_rows
+        parts = (Compared.of_part(sides) for sides in self._sides.parts()) if whole is None else (whole,)
+        wrong = [_wrong(part, _verdicts_on(part))._asdict() for part in parts]
         return Replayed(self._noticed, self._losing(Windows(**joined(*wrong))))
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
@@ -181,7 +189,12 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     @cached_property
     def _compared(self) -> Compared:
-        return Compared.of(self._sides)
+        return self._by_rows or Compared.of(self._sides)
+
+    @property
+    def _by_rows(self) -> Compared | None:
+        """What is compared, where both sides made the same windows."""
+        return Compared.by_rows(self.expected, self._lives, self._sent_again, self._waiting)
 
     @cached_property
     def _verdicts(self) -> npt.NDArray[np.object_]:
@@ -197,7 +210,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         return windows_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
     def _columns(self, rows: Longs) -> dict[str, Any]:
-        return self._compared.columns(rows, ("verdict", self._verdicts[rows].tolist()), "kafka")
+        return self._compared.columns(rows, ("verdict", self._verdicts), "kafka")
 
     def _frame(self, rows: Longs) -> Frame:
         return tables.frame_of(self._columns(rows), self.expected._outcome.batch)
@@ -210,7 +223,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         only, gone = (np.flatnonzero(each) for each in (self._verdicts == ONLY_IN_KAFKA, is_lost))
         if not len(only):
             return []
-        for id in self._compared.windows.take(only).ids():
+        for id in self._compared.windows.take(self._compared.in_order(only)).ids():
             larger.setdefault((id.partition, id.key), []).append(id)
         holders = []
         for lost in self._compared.windows.take(gone).ids():
@@ -242,7 +255,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
 def _verdicts_on(compared: Compared) -> npt.NDArray[np.object_]:
     expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
-    out = np.where(kafka.offset > expected.offset, COMES_LATE, AS_IT_SHOULD).astype(object)
+    out = np.array([AS_IT_SHOULD, COMES_LATE], object)[(kafka.offset > expected.offset).view(np.int8)]
     out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
     is_compared = expected.is_there & kafka.is_there
     rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
@@ -253,9 +266,8 @@ def _verdicts_on(compared: Compared) -> npt.NDArray[np.object_]:
     return out
 
 
-def _wrong(compared: Compared) -> Windows:
+def _wrong(compared: Compared, verdicts: npt.NDArray[np.object_]) -> Windows:
     """The windows that never come, or with another value."""
-    verdicts = _verdicts_on(compared)
     wrong = ~np.isin(verdicts, CAME) & ~((verdicts == LOST) & compared.among(WAITING))
     return compared.windows.take(np.flatnonzero(wrong))
 
@@ -315,7 +327,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     caching, depends = how.caching, depends_on_retention(plan, settings)
     if depends and settings.is_cached:
         caching = cache_in_effect(plan.suppress(None), batch, settings)
-    notices: ByKernels | ByProcessor
+    notices: Any
     how = dataclasses.replace(how, caching=caching)
     if depends and not kernels_know(plan, batch, settings, caching):
         notices = ByProcessor(plan, batch, settings, caching)
@@ -324,13 +336,18 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
 
     def with_retention(retention_ms: int, known: Outcome | None = None) -> Audit:
         run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))
+        notices.take(run)
+        if plan._complete_windows.holds == "windows":
+            known = notices.known(retention_ms)
         return compared_with(run, batch, retention_ms, notices.losing, known)
 
     def searched(retention_ms: int) -> Replayed:
-        if notices.few is None:
+        few = notices.few(retention_ms)
+        if few is None:
             return with_retention(retention_ms, notices.known(retention_ms))._replayed
-        run, few = notices.run_few(notices.few, retention_ms), notices.few.batch
-        return compared_with(run, few, retention_ms, notices.losing_of_few)._replayed
+        return compared_with(
+            notices.run_few(few, retention_ms), few.batch, retention_ms, notices.losing_of_few
+        )._replayed
 
     def compared_with(
         run: Run, batch: RecordBatch, retention_ms: int, losing: Callable[..., Losing], known: Outcome | None = None
@@ -348,7 +365,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
             run=run,
             _replay=with_retention,
             _searched=searched,
-            _most_replays=lambda: most_replays(len(batch) if notices.few is None else len(notices.few.batch)),
+            _most_replays=lambda: most_replays(len(batch if (few := notices.few(smallest_ms)) is None else few.batch)),
             _noticed=(noticed := notices.noticed(retention_ms, run)),
             _losing=lambda wrong: losing(wrong, noticed, retention_ms),
             _waiting=waiting,

@@ -24,6 +24,7 @@ from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.run import null_values, runs_compiled
 from sessionkit.deployed.compiled.session_cache import AHEAD, FOUND, IS_KEPT
 from sessionkit.deployed.compiled.stores import found_at_end
@@ -31,12 +32,14 @@ from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE, span_ms
 from sessionkit.deployed.lives import FORGETTING, task_store, together
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
+from sessionkit.deployed.processor_run import Deployed
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.outcome import Outcome
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.sizes import byte_count
+from sessionkit.trace.trace import WindowColumns
 from sessionkit.windows.finals import Looks
 from sessionkit.windows.sliding.shown import latest_put_ms
 
@@ -77,7 +80,27 @@ class ByKernels:
         self._holds_sessions = FORGETTING[self._windows.holds].finds_closed
         # a cache without a limit shows looks all final results of tumbling and hopping windows
         self._depends = depends and (self._holds_sessions or self._caching is not True)
-        self._looks: Looks | None = None
+        self._first: Run | None = None
+
+    def take(self, run: Run) -> None:
+        """Takes note of a run of all records; the first one tells what is the same with any retention."""
+        self._first = self._first or run
+
+    @property
+    def _did(self) -> Deployed:
+        """What the first run did."""
+        assert self._first is not None, "it comes first"
+        assert self._first.deployed is not None, "it was deployed"
+        return self._first.deployed
+
+    @property
+    def _looks(self) -> Looks | None:
+        return self._did.spans
+
+    @property
+    def _hangs_ms(self) -> list[int]:
+        """How far behind sliding windows lie of which another retention could show some."""
+        return list(self._did.answers)
 
     def store(self, retention_ms: int) -> Any:
         """The store of a run."""
@@ -108,11 +131,10 @@ class ByKernels:
         if not self._depends:
             return {}
         assert run.deployed is not None, "it was deployed"
-        self._looks = self._looks or run.deployed.spans
         noticed, smallest_ms = dict(self._found_by_looks), self._settings.default_retention_ms
         if are_sliding(self._windows):
             noticed[WHOLE] = found = Noticed()
-            for behind_ms in (smallest_ms, smallest_ms + 1):  # further behind nothing can be made of what is found
+            for behind_ms in self._hangs_ms:
                 found.within(behind_ms, is_true=retention_ms > behind_ms)
         elif self._caching:
             noticed = self._noticed_behind_cache(run.deployed.answers, retention_ms)
@@ -169,17 +191,26 @@ class ByKernels:
 
     # ---- with other retentions, of the few records that decide
 
-    @cached_property
-    def few(self) -> Few | None:
-        """The records by which it is decided which retentions lose nothing; None: it can be any of them."""
+    def few(self, retention_ms: int) -> Few | None:
+        """The records by which it is decided whether this retention loses nothing; None: it can be any of them."""
         suppression = self._plan._suppression
         is_limited = suppression is not None and not (suppression.is_final and suppression.most_records is None)
-        if not self._depends or self._caching or is_limited or are_sliding(self._windows):
+        if not self._depends or self._caching or is_limited or self._hides(retention_ms):
             return None
+        return self._few
+
+    def _hides(self, retention_ms: int) -> bool:
+        """Whether records can have been shown other sliding windows than on a store that forgets nothing."""
+        if not are_sliding(self._windows):
+            return False
+        return retention_ms <= max(self._hangs_ms, default=-1)
+
+    @cached_property
+    def _few(self) -> Few:
         trace: Any = self._everything.trace
         if not self._is_met.any():
             return Few(trace.batch.take(np.empty(0, np.int64)), [])
-        lag_ms = None if suppression is None else self._windows.close_lag_ms
+        lag_ms = None if self._plan._suppression is None else self._windows.close_lag_ms
         looks_at = np.empty(0, np.int64) if self._looks is None else self._looks.at
         return few_of(trace, self._events, looks_at, lag_ms)
 
@@ -241,17 +272,17 @@ class ByKernels:
 
     @cached_property
     def _seen(self) -> Seen:
-        times, observed = [], []
+        times, looks = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         columns = self._everything.trace.window_columns
-        rows = np.flatnonzero((columns.merged_into < 0) & ~self._is_met)
-        own_ms = (columns.end_ms if self._holds_sessions else columns.start_ms)[rows]
+        own_ms = columns.end_ms if self._holds_sessions else columns.start_ms
         for p, (_, highest_ms, at) in enumerate(self._spans):
-            mine = own_ms[columns.partition[rows] == p]
-            look = np.searchsorted(highest_ms, mine)
-            mine, look = mine[look < len(at)], look[look < len(at)]
-            times.append(mine)
-            observed.append(self._observed_with_ms(at)[look])
-        time_ms, observed_ms = (np.concatenate([np.empty(0, np.int64), *each]) for each in (times, observed))
+            mine = own_ms[(columns.partition == p) & (columns.merged_into < 0) & ~self._is_met]
+            first_ms = np.full(len(at) + 1, INT64_MAX)  # that each look finds; behind the last one what none does
+            np.minimum.at(first_ms, np.searchsorted(highest_ms, mine), mine)
+            is_any = first_ms[:-1] < INT64_MAX
+            times.append(first_ms[:-1][is_any])
+            looks.append(at[is_any])
+        time_ms, observed_ms = np.concatenate(times), self._observed_with_ms(np.concatenate(looks))
         order = np.lexsort((-observed_ms, time_ms))  # one that is later hides none that is observed later still
         time_ms, observed_ms = time_ms[order], observed_ms[order]
         before_ms = np.append(-1, np.maximum.accumulate(observed_ms))[:-1]
@@ -290,7 +321,14 @@ class ByKernels:
     @cached_property
     def _everything(self) -> Run:
         """The same records on a store that forgets nothing."""
-        return self._plan.suppress(None)._run_batch(self._batch, retention_ms=FOREVER_MS - 1)
+        run = self._plan.suppress(None)._run_batch(self._batch, retention_ms=FOREVER_MS - 1)
+        if self._first is None:
+            return run
+        # most of its columns are those of the first run, which need no room of their own
+        pairs: Any = zip(run._outcome.window_columns, self._first._outcome.window_columns, strict=True)
+        columns = WindowColumns._make(b if np.array_equal(a, b) else a for a, b in pairs)
+        trace = dataclasses.replace(run._outcome.kept_trace, window_columns=columns)
+        return Run(run.plan, dataclasses.replace(run._outcome, window_columns=columns, kept_trace=trace))
 
     @property
     def _is_one(self) -> bool:

@@ -62,9 +62,9 @@ def are_sliding(windows: WindowKind) -> bool:
 
 def closed_after(expected: Run, last: Longs) -> Windows:
     """The final results that became so after the last look of their partition, which is at these records."""
-    closes, batch = expected.trace.closes, expected.trace.batch
-    rows = np.flatnonzero(closes.at > last[batch.partition[closes.at]])
-    return windows_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+    trace: Any = expected.trace
+    closes = trace.closes_after(last)
+    return windows_of(expected, closes.window, closes.start_ms, closes.end_ms)
 
 
 class ByProcessor:
@@ -85,7 +85,11 @@ class ByProcessor:
         lowest_ms = settings.default_retention_ms
         self._rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": lowest_ms}
 
-    few = None  # any of the records can decide which retentions lose nothing
+    def take(self, run: Run) -> None:
+        """Takes note of a run, which says nothing of others."""
+
+    def few(self, _: int) -> None:
+        """Any of the records can decide whether a retention loses nothing."""
 
     def known(self, _: int) -> None:
         """What our own rules come to is not known before."""

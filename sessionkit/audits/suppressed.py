@@ -100,5 +100,5 @@ class SuppressAudit(Generic[Frame]):
         return np.where(sent.is_there, is_sent, NULL).astype(object)
 
     def _frame(self, rows: Longs) -> Frame:
-        columns = self._compared.columns(rows, ("reason", self._reasons[rows].tolist()), "suppress")
+        columns = self._compared.columns(rows, ("reason", self._reasons), "suppress")
         return tables.frame_of(columns, self._finals._outcome.batch)

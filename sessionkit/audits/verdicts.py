@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
+from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, order_by, taken
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.engine.sent_values import with_nulls
 from sessionkit.run import Run
@@ -70,14 +71,16 @@ class Windows(NamedTuple):
         texts = [str(key) for key in self.key.dictionary.to_pylist()]
         rank = np.empty(len(texts), np.int64)
         rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        return np.lexsort((rank[self.key.indices.to_numpy()], self.start_ms, self.end_ms, self.partition))
+        return order_by(self.partition, self.end_ms, self.start_ms, rank[self.key.indices.to_numpy()])
 
 
 def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
     partition = trace.batch.partitions[columns.partition[row]].astype(np.int64)
-    return Windows(partition, trace.keys.take(arrow_array(columns.key[row])).dictionary_encode(), start_ms, end_ms)
+    return Windows(
+        partition, pa.DictionaryArray.from_arrays(arrow_array(columns.key[row]), trace.keys), start_ms, end_ms
+    )
 
 
 def no_windows(run: Run) -> Windows:
@@ -104,12 +107,10 @@ class Results(NamedTuple):
     values: Mapping[str, Column]  # null where nothing is there
 
     @classmethod
-    def joined(cls, parts: Sequence[Results], order: Longs) -> Results:
-        """Those of all parts, in this order of their rows."""
-        is_there, times, offset = (
-            np.concatenate(column)[order] for column in zip(*(p[:3] for p in parts), strict=True)
-        )
-        return cls(is_there, times, offset, taken(joined(*(each.values for each in parts)), order))
+    def joined(cls, parts: Sequence[Results]) -> Results:
+        """Those of all parts, one after the other."""
+        is_there, times, offset = (np.concatenate(column) for column in zip(*(p[:3] for p in parts), strict=True))
+        return cls(is_there, times, offset, joined(*(each.values for each in parts)))
 
     def sent(self, rows: Longs) -> list[Sent | None]:
         """What it sent for these windows, one by one."""
@@ -161,19 +162,30 @@ class Compared:
 
     @classmethod
     def of(cls, sides: Sides) -> Compared:
-        """The windows in order."""
+        """The windows, a part of their keys after the other."""
         parts = [cls.of_part(each) for each in sides.parts()]
         windows = Windows(**joined(*(each.windows._asdict() for each in parts)))
         begins = np.cumsum([0, *(len(each.windows.start_ms) for each in parts)])[:-1]
-        order = windows.order()
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
         others = [
-            place[np.concatenate([each.others[i] + begin for each, begin in zip(parts, begins, strict=True)])]
+            np.concatenate([each.others[i] + begin for each, begin in zip(parts, begins, strict=True)])
             for i in range(len(parts[0].others))
         ]
         expected, sent = ([getattr(each, side) for each in parts] for side in ("expected", "sent"))
-        return cls(windows.take(order), Results.joined(expected, order), Results.joined(sent, order), others)
+        return cls(windows, Results.joined(expected), Results.joined(sent), others)
+
+    @classmethod
+    def by_rows(cls, expected: Run, sent: Sequence[Run], *others: Windows) -> Compared | None:
+        """The same of final results of two runs that made the same windows, each in the same row; else None."""
+        if len(sent) != 1 or not _made_the_same(expected, sent[0]):
+            return None
+        columns, trace, done = expected._outcome.window_columns, expected._outcome.kept_trace, sent[0].deployed
+        ours, theirs = np.full((2, len(columns.key)), -1)
+        for own, (window, at) in ((ours, trace.finals), (theirs, done.forwarded.finals())):  # type: ignore[union-attr]
+            own[window] = at
+        rows = np.flatnonzero((ours >= 0) | (theirs >= 0)).astype(np.int32)
+        windows = windows_of(expected, rows, columns.start_ms[rows], columns.end_ms[rows])
+        sides = (_finals_at(expected, rows, ours[rows]), _finals_at(sent[0], rows, theirs[rows]))
+        return cls(windows, *sides, [_places_of(windows, each) for each in others])
 
     @classmethod
     def of_part(cls, sides: Sides) -> Compared:
@@ -205,24 +217,63 @@ class Compared:
         out[self.others[other]] = True
         return out
 
-    def columns(self, rows: Longs, word: tuple[str, Sequence[str]], prefix: str) -> dict[str, Any]:
-        """A row a window: its bounds, a word on it, how often it was sent, and each result as expected and as sent.
+    def in_order(self, rows: Longs) -> Longs:
+        """These rows by partition, end, start and key."""
+        return rows[self.windows.take(rows).order()]
 
-        `word` is the name of its column and the word on each of `rows`; `prefix` stands before the results sent.
+    def columns(self, rows: Longs, word: tuple[str, npt.NDArray[np.object_]], prefix: str) -> dict[str, Any]:
+        """A row a window, in order: its bounds, a word on it, how often it was sent, and each result on both sides.
+
+        `word` is the name of its column and the word on each window; `prefix` stands before the results sent.
         """
+        rows = self.in_order(rows)
         windows, sent = self.windows.take(rows), self.sent
         columns: dict[str, Any] = {
             "key": windows.key.to_pylist(),
             "window_start_ms": windows.start_ms,
             "window_end_ms": windows.end_ms,
-            word[0]: list(word[1]),
-            "sent_count": np.where(sent.is_there, sent.times, 0)[rows],
+            word[0]: word[1][rows].tolist(),
+            "sent_count": np.where(sent.is_there, sent.times, 0)[rows].astype(np.int64),
             "partition": windows.partition,
         }
         wanted, came = taken(self.expected.values, rows), taken(sent.values, rows)
         for name in wanted:
             columns[name], columns[f"{prefix}_{name}"] = python_list(wanted[name]), python_list(came[name])
         return columns
+
+
+def _made_the_same(expected: Run, run: Run) -> bool:
+    """Whether the windows of two runs are the same, row by row, and the second sent them as they are at the end."""
+    results = None if run.deployed is None else run.deployed.forwarded
+    if type(results) is not SentResults or results.finals is None:
+        return False
+    if not run._outcome.keys.equals(expected._outcome.keys):
+        return False
+    ours, theirs = (each._outcome.window_columns for each in (expected, run))
+    names = ("key", "partition", "start_ms")
+    return all(np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in names)
+
+
+def _finals_at(run: Run, rows: Codes, at: Longs) -> Results:
+    """The final results of these windows, sent by the records `at`; -1 for none."""
+    outcome, is_there = run._outcome, at >= 0
+    values = {name: _as_arrow_if_plain(fold.results(rows)) for name, fold in outcome.folds.items()}
+    if not is_there.all():
+        values = with_nulls(values, np.arange(len(rows)), ~is_there)
+    return Results(is_there, is_there.view(np.int8), np.where(is_there, outcome.batch.offset[at], -1), values)
+
+
+def _places_of(windows: Windows, others: Windows) -> Longs:
+    """Where these others are among the windows; those that are not there are left out."""
+    if not len(others.start_ms):
+        return np.empty(0, np.int64)
+    some = np.flatnonzero(np.isin(windows.start_ms, others.start_ms))
+    both = Windows(**joined(windows.take(some)._asdict(), others._asdict()))
+    number, _ = numbered(both.partition, both.key.indices.to_numpy(), both.start_ms, both.end_ms)
+    place = np.full(int(number.max()) + 1, -1)
+    place[number[: len(some)]] = some
+    found = place[number[len(some) :]]
+    return found[found >= 0]
 
 
 def _sent_by_all(runs: Sequence[Run], names: Sequence[str]) -> tuple[Windows, Mapping[str, Column]]:

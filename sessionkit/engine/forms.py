@@ -97,6 +97,7 @@ class WindowRun:
     ) -> WindowTrace:
         """The trace of the run; its touches are worked out when somebody asks for them."""
         windows = self._windows
+        sliding: Any = windows  # which alone are asked what was put
         again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True, expiry=feed.expiry)
         return WindowTrace(
             batch=feed.batch,
@@ -110,6 +111,7 @@ class WindowRun:
             inclusive_end=windows.inclusive_end,
             find_touches=lambda: windows.touches(again),
             find_missed=lambda: windows.missed(again),
+            find_put_ms=lambda: sliding.put_ms(again),
             loaded_timestamp_ms=state.timestamp_ms,
         )
 

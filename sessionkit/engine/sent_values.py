@@ -16,7 +16,7 @@ from sessionkit.engine.outcome import Outcome
 from sessionkit.records.keys import key_lengths
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.suppression.stage import FIXED_BYTES, OLD, OLD_SIZE, SIZE, TIMES, can_be_null
-from sessionkit.trace.sent import BEGINS, LOADED, NO_VALUE, TOMBSTONE, Sent, running_of
+from sessionkit.trace.sent import AT_END, BEGINS, LOADED, NO_VALUE, TOMBSTONE, Sent, running_of
 from sessionkit.trace.session_trace import SessionTrace
 
 
@@ -36,6 +36,13 @@ def results_after(outcome: Outcome, running: Mapping[str, Column], step: Longs, 
     place = np.where(step >= 0, step, np.where((step == NO_VALUE) | (window >= loaded), NO_VALUE, count + window))
     first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}
     return with_nulls(joined(running, first), place, place == NO_VALUE)
+
+
+def results_sent(outcome: Outcome, sent: Sent) -> dict[str, Column]:
+    """The value of each result."""
+    if (sent.step == AT_END).all():
+        return {name: fold.results(sent.window) for name, fold in outcome.folds.items()}
+    return results_after(outcome, results_at_steps(outcome), sent.step, sent.window)
 
 
 def with_nulls(columns: Mapping[str, Column], rows: Longs, missing: Flags) -> dict[str, Column]:

@@ -17,7 +17,8 @@ from sessionkit.trace.window_trace import WindowTrace
 
 WHATS = ("update", "tombstone", "final")
 UPDATE, TOMBSTONE, FINAL = range(len(WHATS))  # the first two are the answer to "is it a tombstone?"
-LOADED, NO_VALUE, BEGINS = -1, -2, -3  # in place of a step: as the window came from a store; null; as it begins
+# in place of a step: as the window came from a store; null; as it begins; as it is at the end, which all then are
+LOADED, NO_VALUE, BEGINS, AT_END = -1, -2, -3, -4
 
 
 class Sent(NamedTuple):
@@ -89,6 +90,16 @@ def last_of_places(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
     order = order_by(slot, sent.start_ms, sent.end_ms)
     is_last = np.any([np.diff(place[order]) != 0 for place in (slot, sent.start_ms, sent.end_ms)], axis=0)
     return sent.take(np.sort(order[np.append(is_last, True)[: len(order)]]))
+
+
+def with_last_touches(sent: Sent, trace: SessionTrace | WindowTrace) -> Sent:
+    """The same results with the last touch of each window that is sent as it is at the end."""
+    if isinstance(trace, SessionTrace) or not (sent.step == AT_END).any():
+        return sent
+    touches, last = trace.touches, np.full(len(trace.window_columns.key), LOADED)
+    live = np.flatnonzero(touches.effect != LATE)
+    last[touches.window[live]] = live
+    return sent._replace(step=last[sent.window])
 
 
 def running_of(trace: SessionTrace | WindowTrace, fold: Any) -> Any:

@@ -92,6 +92,12 @@ class SessionTrace(Trace):
         """The last instant of each of these sessions: their end is in them."""
         return self.window_columns.end_ms[rows]
 
+    def closes_after(self, last: Longs) -> Closes:
+        """The closes with a record that came after this one of its partition, in any order."""
+        closes = self.closes
+        rows = np.flatnonzero(closes.at > last[self.batch.partition[closes.at]])
+        return Closes._make(column[rows] for column in closes)
+
     @cached_property
     def closes(self) -> Closes:
         windows, reopened = self.window_columns, self.reopenings

@@ -18,13 +18,13 @@ from sessionkit.base.result_columns import TIMES
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
-from sessionkit.engine.sent_values import results_after, results_at_steps, weights_of, with_nulls
+from sessionkit.engine.sent_values import results_after, results_at_steps, results_sent, weights_of, with_nulls
 from sessionkit.errors import UnsupportedData, errors_as
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import SENT_BY, WHATS, Sent
+from sessionkit.trace.sent import AT_END, SENT_BY, WHATS, Sent
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -172,9 +172,13 @@ def _sent(
 def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = "old_") -> dict[str, Column]:
     """Results that were sent, in the columns of `changelog`; old values are called as these, behind the prefix."""
     trace: SessionTrace | WindowTrace = outcome.kept_trace
-    running = results_at_steps(outcome)
-    results = results_after(outcome, running, sent.step, sent.window)
-    old = results_after(outcome, running, sent.old(), sent.window) if old_values else {}
+    results = results_sent(outcome, sent)
+    if not old_values:
+        old = {}
+    elif (sent.step == AT_END).all():
+        old = _nothing_replaced(results)
+    else:
+        old = results_after(outcome, results_at_steps(outcome), sent.old(), sent.window)
     what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.view(np.int8)), texts(WHATS)).cast(pa.string())
     key = _keys(outcome, trace.window_columns.key[sent.window])
     return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old, prefix)

@@ -52,6 +52,7 @@ def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
 
 
 NOTHING_HIDDEN = np.empty(0, np.int64)
+NOTHING_SAID = np.empty(0, np.bool_)
 
 
 class Columns(NamedTuple):
@@ -121,6 +122,7 @@ class Expiry(NamedTuple):
     cached: Any = None  # the kernel of sessions behind a record cache, which shows some that the store has forgotten
     boundary_ms: int = 0  # 1: the store shows a window just `retention` behind
     found_from_ms: Longs = NOTHING_HIDDEN  # of sliding windows: the first start that it shows to each record
+    hangs_on_retention: Flags = NOTHING_SAID  # of sliding windows: whether another retention could show others
 
 
 NONE_NULL = np.empty(0, np.bool_)

@@ -128,8 +128,8 @@ def find_final_sessions(  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
-def find_final_windows(start_ms, end_ms, partition, last_touch, looks, visible_from_ms, found):  # type: ignore[no-untyped-def]
-    """Notes each time window that a look finds, with its last touch, as it closed before; how many.
+def find_final_windows(start_ms, partition, looks, visible_from_ms, look, window):  # type: ignore[no-untyped-def]
+    """Notes (look, window) of each time window that a look finds; how many. It stays as it is, since it closed before.
 
     `visible_from_ms` is the first start that the store shows at each look.
     """
@@ -137,8 +137,7 @@ def find_final_windows(start_ms, end_ms, partition, last_touch, looks, visible_f
     for w in range(start_ms.shape[0]):
         k = _look_for(looks, partition[w], start_ms[w], INT64_MAX)
         if k >= 0 and start_ms[w] >= visible_from_ms[k]:
-            found.look[count], found.window[count], found.step[count] = k, w, last_touch[w]
-            found.start_ms[count], found.end_ms[count] = start_ms[w], end_ms[w]
+            look[count], window[count] = k, w
             count += 1
     return count
 
@@ -150,7 +149,7 @@ class Finals(NamedTuple):
     window: Codes
     start_ms: Longs
     end_ms: Longs
-    step: Longs  # after which it was so; -1: as it was loaded
+    step: Longs  # after which it was so; -1: as it was loaded; AT_END: it stays so
 
     @classmethod
     def room(cls, count: int) -> Finals:

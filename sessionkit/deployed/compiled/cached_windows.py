@@ -26,7 +26,6 @@ from sessionkit.stores.cache.named_cache import ENTRY_BYTES
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.stores.typed_bytes import BY_TIME
 from sessionkit.trace.sent import LOADED, NO_VALUE, UPDATE, Sent
-from sessionkit.windows.finals import Finals
 
 _PLACE_BYTES = 8 + 8 + 4  # of an entry's key: its segment, the start of the window, and a number
 _TIMESTAMP_BYTES = 8  # before the value
@@ -288,7 +287,7 @@ class CachedWindowLife(CachedLife, WindowLife):
         return start_ms >= self._held_from_ms(after_ms), old
 
     @property
-    def answers(self) -> StructArray:
+    def answers(self) -> Any:
         told = self._cache.answers[: self._cache.answered[0]]
         return told if self.spans is None else np.concatenate([told, self._answers_at_end])
 
@@ -337,8 +336,11 @@ class CachedWindowLife(CachedLife, WindowLife):
     def _most_held(self) -> int:
         return int(self._cache.most_held[0])
 
-    def _seen(self, found: Finals) -> Finals:
-        return found.take(np.flatnonzero(self._cache.found[found.window]))
+    @property
+    def _found(self) -> tuple[Longs, Codes]:
+        look, window = super()._found
+        is_found = self._cache.found[window]
+        return look[is_found], window[is_found]
 
     def _visible_from_ms(self) -> Longs:
         return np.zeros(len(self._looks[0].at), np.int64)  # the cache knows which are there

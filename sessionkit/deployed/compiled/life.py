@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Flags, Longs, Rows, order_by
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.compiled.sent import LazyRows
 from sessionkit.deployed.compiled.stores import boundary_of
@@ -171,6 +171,11 @@ class CompiledLife:
     def in_front_of(self, store: Any) -> Any:
         """The store as queries see it."""
         return store
+
+    @property
+    def finals(self) -> Callable[[], tuple[Codes, Longs]] | None:
+        """Gives (the window, the record) of each result, in any order; None: some may change once they were sent."""
+        return None
 
     def sent(self) -> Sent:
         """All results that went downstream."""

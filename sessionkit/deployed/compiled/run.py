@@ -146,7 +146,7 @@ def run_compiled(
     if how.changelog is not None:
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
-    results = SentResults(outcome, life.sent, flushed=is_cached and life.spans is None)
+    results = SentResults(outcome, life.sent, life.finals, flushed=is_cached and life.spans is None)
     forwarded: Any = held_back(suppression, windows, aggregations, results, how)
     with store.all_or_nothing():
         _leave(life, rest, store)
@@ -195,7 +195,8 @@ def _expiry(
         return Expiry(observed_ms.copy(), null_values(aggregations, batch))
     if windows.advance_ms is not None or is_cached:
         return None
-    return Expiry(observed_ms.copy(), NONE_NULL, None, boundary_of(store), np.empty(len(batch), np.int64))
+    found_from_ms, hangs = np.empty(len(batch), np.int64), np.zeros(1, np.bool_)
+    return Expiry(observed_ms.copy(), NONE_NULL, None, boundary_of(store), found_from_ms, hangs)
 
 
 def _start(

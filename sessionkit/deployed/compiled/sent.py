@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.recorder import Forwarded, Result
 from sessionkit.engine.outcome import Outcome
-from sessionkit.trace.sent import BEGINS, NO_VALUE, WHATS, Sent
+from sessionkit.trace.sent import BEGINS, NO_VALUE, WHATS, Sent, with_last_touches
 from sessionkit.trace.window_trace import WindowTrace
 
 T = TypeVar("T")
@@ -43,8 +43,16 @@ class SentResults(LazyRows[Forwarded]):
     buffers_left: Sequence[Any] = ()  # the same as the last commit before a restart has them
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
 
-    def __init__(self, outcome: Outcome, make: Callable[[], Sent], *, flushed: bool = False) -> None:
-        self.outcome, self.flushed, self._make_sent = outcome, flushed, make
+    def __init__(
+        self,
+        outcome: Outcome,
+        make: Callable[[], Sent],
+        finals: Callable[[], tuple[Codes, Longs]] | None = None,
+        *,
+        flushed: bool = False,
+    ) -> None:
+        """`finals` gives (the window, the record) of each, in any order, where no window changes once it was sent."""
+        self.outcome, self.flushed, self._make_sent, self.finals = outcome, flushed, make, finals
 
     @cached_property
     def sent(self) -> Sent:
@@ -52,7 +60,8 @@ class SentResults(LazyRows[Forwarded]):
         return self._make_sent()
 
     def __len__(self) -> int:
-        return len(self.sent.at)
+        in_order = self.finals is None or "sent" in self.__dict__
+        return len(self.sent.at) if in_order else len(self.finals()[0])  # type: ignore[misc]
 
     @cached_property
     def _rows(self) -> Sequence[Forwarded]:
@@ -61,7 +70,7 @@ class SentResults(LazyRows[Forwarded]):
 
 def rows_of(outcome: Outcome, sent: Sent, *, flushed: bool) -> list[Forwarded]:
     """Results as rows like those that a processor forwards."""
-    codes = outcome.window_columns
+    sent, codes = with_last_touches(sent, outcome.kept_trace), outcome.window_columns
     keys, partitions = outcome.keys.to_pylist(), codes.partition[sent.window].tolist()
     columns = (sent.what, sent.start_ms, sent.end_ms, sent.timestamp_ms, sent.at, codes.key[sent.window])
     old = (sent.old(), sent.window)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from sessionkit.base.arrays import Flags, Longs, Rows, order_by
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
 from sessionkit.base.decisions import LATE
 from sessionkit.deployed.compiled.life import CompiledLife
+from sessionkit.trace.sent import AT_END
 from sessionkit.windows.finals import Finals, find_final_windows
-from sessionkit.windows.sliding.shown import latest_put_ms
+from sessionkit.windows.sliding.shown import latest_put_ms, run_put_with
 
 
 class WindowLife(CompiledLife):
@@ -61,22 +64,29 @@ class WindowLife(CompiledLife):
         observed_ms = self._observed_with_ms(self._looks[0].at)
         return observed_ms - self._how.retention_ms + 1 - self._boundary_ms
 
-    def _seen(self, found: Finals) -> Finals:
-        """Those of the windows of looks that are there."""
-        return found
+    @property
+    def _found(self) -> tuple[Longs, Codes]:
+        """(the look that finds it, the window) of each final result."""
+        (looks, _), columns = self._looks, self._outcome.window_columns
+        look, window = np.empty(len(columns.key), np.int64), np.empty(len(columns.key), np.int32)
+        count = find_final_windows(columns.start_ms, columns.partition, looks, self._visible_from_ms(), look, window)
+        return look[:count], window[:count]
+
+    @property
+    def finals(self) -> Callable[[], tuple[Codes, Longs]] | None:
+        def found() -> tuple[Codes, Longs]:
+            look, window = self._found
+            return window, self._looks[0].at[look]
+
+        return found if self._how.emit == "on_window_close" else None
 
     @cached_property
     def _finals(self) -> Finals:
-        trace, (looks, _), columns = self._trace, self._looks, self._outcome.window_columns
-        touches, last = trace.touches, np.full(len(columns.key), -1)
-        live = np.flatnonzero(touches.effect != LATE)
-        last[touches.window[live]] = live
-        room = Finals.room(len(columns.key))
-        count = find_final_windows(
-            columns.start_ms, columns.end_ms, columns.partition, last, looks, self._visible_from_ms(), room
-        )
-        found = self._seen(room.take(slice(count)))
-        rank = self._outcome.key_ranks[columns.key[found.window]]
+        look, window = self._found
+        columns = self._outcome.window_columns
+        bounds, steps = (columns.start_ms[window], columns.end_ms[window]), np.full(len(window), AT_END)
+        found = Finals(look, window, *bounds, steps)
+        rank = self._outcome.key_ranks[columns.key[window]]
         return found.take(order_by(*self._in_turn(found), found.start_ms, rank))
 
     def _final_times_ms(self, found: Finals) -> Longs:
@@ -120,7 +130,12 @@ class SlidingLife(WindowLife):
 
     @cached_property
     def _put_ms(self) -> Longs:
-        return latest_put_ms(self._trace, self._observed_before_ms)
+        if self._outcome.window_columns.loaded_count:
+            return latest_put_ms(self._trace, self._observed_before_ms)
+        assert self._expiry is not None, "on close there is no cache"
+        put_ms, behind_ms = np.empty(len(self._trace), np.int64), self._how.retention_ms - 1 + self._boundary_ms
+        run_put_with(self._expiry.found_from_ms, self._trace.batch.partition, self.observed_ms, behind_ms, put_ms)
+        return put_ms
 
     @property
     def observed_ms(self) -> Longs:
@@ -130,6 +145,13 @@ class SlidingLife(WindowLife):
         else:
             np.maximum.at(observed_ms, columns.partition, columns.start_ms)
         return observed_ms
+
+    @property
+    def answers(self) -> Any:
+        """How far behind windows lie of which another retention could show the records more, or fewer."""
+        windows: Any = self._windows
+        hangs = self._expiry is not None and self._expiry.hangs_on_retention[0]
+        return windows.last_behind_ms(self._boundary_ms) if hangs else []
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         return self._put_ms[records]

@@ -19,7 +19,7 @@ from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import OfOneLength, Times, window_kind
 from sessionkit.windows.feed import NOTHING_HIDDEN, Decided, Feed
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
-from sessionkit.windows.sliding.shown import as_shown
+from sessionkit.windows.sliding.shown import as_shown, last_behind_ms, put_by_records_ms
 from sessionkit.windows.sliding.steps import run_slots, sliding_is_late
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
@@ -147,6 +147,10 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         """Every window that a record met, in Kafka's order."""
         return sliding_touches(self._structure(feed))
 
+    def put_ms(self, feed: Feed) -> Longs:
+        """The latest start that each record put, of those that can be later than all before; -1 for none."""
+        return put_by_records_ms(self._structure(feed))
+
     def _structure(self, feed: Feed, retention_ms: int | None = None) -> SlidingStructure:
         """With the retention of a store by which it shows windows; without one as it was found before."""
         columns, loaded, expiry = feed.whole(), feed.loaded, feed.expiry
@@ -161,9 +165,14 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         if expiry is None or retention_ms is None:
             found = structure(NOTHING_HIDDEN if expiry is None else expiry.found_from_ms)
         else:
-            found = as_shown(structure, expiry, feed.batch.partition, retention_ms)
+            of = (self.time_difference_ms, self.grace_ms)
+            found = as_shown(structure, columns, expiry, feed.batch.partition, retention_ms, *of)
         feed.decide(columns, found.decision)
         return found
+
+    def last_behind_ms(self, boundary_ms: int) -> list[int]:
+        """How far behind windows lie that not every store shows, though a record can make something of them."""
+        return last_behind_ms(self.time_difference_ms, self.grace_ms, boundary_ms)
 
     def missed(self, feed: Feed) -> None:
         """None: the touches of closed windows are not known without all the others."""
