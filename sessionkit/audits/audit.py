@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from sessionkit.audits.by_kernels import ByKernels, kernels_know
 from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
@@ -58,7 +59,6 @@ from sessionkit.views.html import Pictured
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
     from sessionkit.spark.views.summaries import SparkAudit
 
@@ -344,6 +344,7 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     def searched(retention_ms: int) -> Replayed:
         few = notices.few(retention_ms)
         if few is None:
+            pa.default_memory_pool().release_unused()  # what is compared leaves much behind
             return with_retention(retention_ms, notices.known(retention_ms))._replayed
         return compared_with(
             notices.run_few(few, retention_ms), few.batch, retention_ms, notices.losing_of_few

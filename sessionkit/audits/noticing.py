@@ -32,6 +32,9 @@ READ_FINALS: Mapping[str, tuple[str, str]] = {
 }
 
 
+MEASURED_FIRST = 2**19  # records: a cache that is full once is so early
+
+
 def depends_on_retention(plan: Plan, settings: Settings) -> bool:
     """Whether a retention that Kafka allows can change results.
 
@@ -166,7 +169,9 @@ def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> bool 
     caching = settings.deployment.caching
     if not isinstance(caching, str) or len(settings.starts) > 1 or not is_shadowed(plan, True):
         return caching
-    return True if _measured(plan, batch) <= byte_count(caching, "caching") else caching
+    most = byte_count(caching, "caching")
+    begin = [batch.take(np.arange(MEASURED_FIRST))] if len(batch) > MEASURED_FIRST else []
+    return caching if any(_measured(plan, each) > most for each in (*begin, batch)) else True
 
 
 def _measured(plan: Plan, batch: RecordBatch) -> int:

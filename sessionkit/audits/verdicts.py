@@ -175,13 +175,18 @@ class Compared:
 
     @classmethod
     def by_rows(cls, expected: Run, sent: Sequence[Run], *others: Windows) -> Compared | None:
-        """The same of final results of two runs that made the same windows, each in the same row; else None."""
+        """The same of time or sliding windows that both sides made, each in the same row; else None.
+
+        Where both send each update at once, they have sent the same, by the same records.
+        """
+        columns, trace = expected._outcome.window_columns, expected._outcome.kept_trace
         if len(sent) != 1 or not _made_the_same(expected, sent[0]):
             return None
-        columns, trace, done = expected._outcome.window_columns, expected._outcome.kept_trace, sent[0].deployed
-        ours, theirs = np.full((2, len(columns.key)), -1)
-        for own, (window, at) in ((ours, trace.finals), (theirs, done.forwarded.finals())):  # type: ignore[union-attr]
-            own[window] = at
+        ours, theirs = np.zeros((2, len(columns.key)), np.int64)
+        if (finals := sent[0].deployed.forwarded.finals) is not None:  # type: ignore[union-attr]
+            ours[:] = theirs[:] = -1
+            for own, (window, at) in ((ours, trace.finals), (theirs, finals())):
+                own[window] = at
         rows = np.flatnonzero((ours >= 0) | (theirs >= 0)).astype(np.int32)
         windows = windows_of(expected, rows, columns.start_ms[rows], columns.end_ms[rows])
         sides = (_finals_at(expected, rows, ours[rows]), _finals_at(sent[0], rows, theirs[rows]))
@@ -243,15 +248,14 @@ class Compared:
 
 
 def _made_the_same(expected: Run, run: Run) -> bool:
-    """Whether the windows of two runs are the same, row by row, and the second sent them as they are at the end."""
+    """Whether the windows of two runs are the same, row by row, and nothing holds back what they send."""
     results = None if run.deployed is None else run.deployed.forwarded
-    if type(results) is not SentResults or results.finals is None:
+    if type(results) is not SentResults or run.plan._complete_windows.holds != "windows":
         return False
-    if not run._outcome.keys.equals(expected._outcome.keys):
+    if (results.finals is None and results.flushed) or not run._outcome.keys.equals(expected._outcome.keys):
         return False
-    ours, theirs = (each._outcome.window_columns for each in (expected, run))
-    names = ("key", "partition", "start_ms")
-    return all(np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in names)
+    pairs: Any = zip(expected._outcome.window_columns, run._outcome.window_columns, strict=True)
+    return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
 
 def _finals_at(run: Run, rows: Codes, at: Longs) -> Results:
@@ -290,7 +294,7 @@ def _sent_by(run: Run) -> Mapping[str, Column]:
     plan, trace = run.plan, dataclasses.replace(run._outcome.kept_trace)  # it forgets what it works out for this
     done = None if run.deployed is None else run.deployed.forwarded
     if type(done) is SentResults and done.flushed and plan._suppression is None:
-        return tables.sent_table(run._outcome, last_of_places(done.sent, trace), old_values=False)
+        return tables.sent_table(run._outcome, last_of_places(done.make_sent(), trace), old_values=False)
     is_told = done is None or type(done) is SentResults
     is_told &= not run._outcome.window_columns.loaded_count  # what it withdraws of a life before is told by that alone
     if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:

@@ -83,7 +83,9 @@ class CachedLife(CompiledLife):
 
     @property
     def _seen_rows(self) -> Rows:
-        return np.union1d(super()._seen_rows, self.cached_rows)
+        is_seen = np.zeros(len(self._outcome.window_columns.key), np.bool_)
+        is_seen[super()._seen_rows] = is_seen[self.cached_rows] = True
+        return np.flatnonzero(is_seen)
 
     def _last_records(self, at: Longs, window: Codes) -> Longs:
         """The last record of the partition of each window until a record."""

@@ -284,7 +284,7 @@ class CachedSessionKernel(SessionKernel):
             writes=np.empty(0, WRITE),
             answers=np.empty(0, ANSWER),
         )
-        self._writes: list[StructArray] = []
+        self._writes: StructArray = np.empty(0, WRITE)
         self._answers: list[StructArray] = []
 
     def _decide(self, columns: Columns, window: Codes, events: Events) -> None:
@@ -326,7 +326,9 @@ class CachedSessionKernel(SessionKernel):
 
     def _keep_writes(self) -> None:
         numbers = self._cache.numbers
-        self._writes.append(self._cache.writes[: numbers[WRITES]].copy())
+        filled = len(self._writes)
+        self._writes.resize(filled + numbers[WRITES], refcheck=False)  # in place: it needs no room twice
+        self._writes[filled:] = self._cache.writes[: numbers[WRITES]]
         self._answers.append(self._cache.answers[: numbers[ANSWERS]].copy())
         numbers[WRITES] = numbers[ANSWERS] = 0
 
@@ -335,7 +337,7 @@ class CachedSessionKernel(SessionKernel):
         self._make_room(0)
         commit_until(self._cache, self._rules, self._commits, records)
         self._keep_writes()
-        return np.concatenate(self._writes)
+        return self._writes
 
     @property
     def answers(self) -> StructArray:

@@ -52,12 +52,12 @@ class SentResults(LazyRows[Forwarded]):
         flushed: bool = False,
     ) -> None:
         """`finals` gives (the window, the record) of each, in any order, where no window changes once it was sent."""
-        self.outcome, self.flushed, self._make_sent, self.finals = outcome, flushed, make, finals
+        self.outcome, self.flushed, self.make_sent, self.finals = outcome, flushed, make, finals
 
     @cached_property
     def sent(self) -> Sent:
         """The results as columns."""
-        return self._make_sent()
+        return self.make_sent()
 
     def __len__(self) -> int:
         in_order = self.finals is None or "sent" in self.__dict__

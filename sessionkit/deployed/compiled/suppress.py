@@ -56,7 +56,7 @@ class HeldResults(SentResults):
     def __init__(
         self, settings: Suppression, windows: WindowKind, aggregations: Mapping[str, Aggregation], results: SentResults
     ) -> None:
-        super().__init__(results.outcome, results._make_sent, flushed=results.flushed)
+        super().__init__(results.outcome, results.make_sent, flushed=results.flushed)
         self._settings, self._windows, self._aggregations, self._given = settings, windows, aggregations, results
         if settings.can_fail:
             self._played  # noqa: B018  # a full buffer stops the application before it commits
