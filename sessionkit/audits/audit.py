@@ -319,60 +319,72 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
     batch = read_records(data, plan.source, plan._value_columns(how.clock))
     settings = settings_of(plan, how, len(batch))
     with progress("auditing"):
-        return _replays(plan, batch, settings)(settings.retention_ms)
+        return _Replays(plan, batch, settings).with_retention(settings.retention_ms)
 
 
-def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
-    how, smallest_ms = settings.deployment, settings.default_retention_ms
-    caching, depends = how.caching, depends_on_retention(plan, settings)
-    if depends and settings.is_cached:
-        caching = cache_in_effect(plan.suppress(None), batch, settings)
-    notices: Any
-    how = dataclasses.replace(how, caching=caching)
-    if depends and not kernels_know(plan, batch, settings, caching):
-        notices = ByProcessor(plan, batch, settings, caching)
-    else:
-        notices = ByKernels(plan, batch, settings, caching=caching, depends=depends)
+class _Replays:
+    """The audits of a plan with any retention, none of which it holds; functions in functions would hold each other."""
 
-    def with_retention(retention_ms: int, known: Outcome | None = None) -> Audit:
-        run = plan._run_deployed(batch, dataclasses.replace(how, retention=None), notices.store(retention_ms))
+    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings) -> None:
+        caching, depends = settings.deployment.caching, depends_on_retention(plan, settings)
+        if depends and settings.is_cached:
+            caching = cache_in_effect(plan.suppress(None), batch, settings)
+        self._plan, self._batch, self._settings = plan, batch, settings
+        self._how = dataclasses.replace(settings.deployment, caching=caching, retention=None)
+        self._notices: Any
+        if depends and not kernels_know(plan, batch, settings, caching):
+            self._notices = ByProcessor(plan, batch, settings, caching)
+        else:
+            self._notices = ByKernels(plan, batch, settings, caching=caching, depends=depends)
+
+    def with_retention(self, retention_ms: int, known: Outcome | None = None) -> Audit:
+        """The audit with this retention; `known` is what our own rules come to."""
+        notices = self._notices
+        run = self._plan._run_deployed(self._batch, self._how, notices.store(retention_ms))
         notices.take(run)
-        if plan._complete_windows.holds == "windows":
+        if self._plan._complete_windows.holds == "windows":
             known = notices.known(retention_ms)
-        return compared_with(run, batch, retention_ms, notices.losing, known)
+        return self._compared_with(run, self._batch, retention_ms, notices.losing, known)
 
-    def searched(retention_ms: int) -> Replayed:
+    def _searched(self, retention_ms: int) -> Replayed:
+        notices = self._notices
         few = notices.few(retention_ms)
         if few is None:
             pa.default_memory_pool().release_unused()  # what is compared leaves much behind
-            return with_retention(retention_ms, notices.known(retention_ms))._replayed
-        return compared_with(
-            notices.run_few(few, retention_ms), few.batch, retention_ms, notices.losing_of_few
-        )._replayed
+            return self.with_retention(retention_ms, notices.known(retention_ms))._replayed
+        run = notices.run_few(few, retention_ms)
+        return self._compared_with(run, few.batch, retention_ms, notices.losing_of_few)._replayed
 
-    def compared_with(
-        run: Run, batch: RecordBatch, retention_ms: int, losing: Callable[..., Losing], known: Outcome | None = None
+    def _most_replays(self) -> int:
+        few = self._notices.few(self._settings.default_retention_ms)
+        return most_replays(len(self._batch if few is None else few.batch))
+
+    def _compared_with(
+        self,
+        run: Run,
+        batch: RecordBatch,
+        retention_ms: int,
+        losing: Callable[..., Losing],
+        known: Outcome | None = None,
     ) -> Audit:
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-        kept_ms, ours = max(smallest_ms, retention_ms - 1), _with_room(plan)
+        kept_ms, ours = max(self._settings.default_retention_ms, retention_ms - 1), _with_room(self._plan)
         expected = ours._run_batch(batch, retention_ms=kept_ms) if known is None else Run(ours, known)
-        if plan._suppression is not None:
+        if self._plan._suppression is not None:
             waiting = windows_in(run.suppress_buffer()._columns)
         else:
-            waiting = notices.waiting(expected, run)
+            waiting = self._notices.waiting(expected, run)
         return Audit(
-            settings=dataclasses.replace(settings, retention_ms=retention_ms),
+            settings=dataclasses.replace(self._settings, retention_ms=retention_ms),
             expected=expected,
             run=run,
-            _replay=with_retention,
-            _searched=searched,
-            _most_replays=lambda: most_replays(len(batch if (few := notices.few(smallest_ms)) is None else few.batch)),
-            _noticed=(noticed := notices.noticed(retention_ms, run)),
+            _replay=self.with_retention,
+            _searched=self._searched,
+            _most_replays=self._most_replays,
+            _noticed=(noticed := self._notices.noticed(retention_ms, run)),
             _losing=lambda wrong: losing(wrong, noticed, retention_ms),
             _waiting=waiting,
         )
-
-    return with_retention
 
 
 def _with_room(plan: Plan) -> Plan:

@@ -189,8 +189,8 @@ class Compared:
                 own[window] = at
         rows = np.flatnonzero((ours >= 0) | (theirs >= 0)).astype(np.int32)
         windows = windows_of(expected, rows, columns.start_ms[rows], columns.end_ms[rows])
-        sides = (_finals_at(expected, rows, ours[rows]), _finals_at(sent[0], rows, theirs[rows]))
-        return cls(windows, *sides, [_places_of(windows, each) for each in others])
+        wanted, came = _finals_at(expected, rows, ours[rows]), _finals_at(sent[0], rows, theirs[rows])
+        return cls(windows, wanted, came, [_places_of(windows, each) for each in others])
 
     @classmethod
     def of_part(cls, sides: Sides) -> Compared:

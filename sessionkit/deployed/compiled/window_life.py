@@ -84,8 +84,8 @@ class WindowLife(CompiledLife):
     def _finals(self) -> Finals:
         look, window = self._found
         columns = self._outcome.window_columns
-        bounds, steps = (columns.start_ms[window], columns.end_ms[window]), np.full(len(window), AT_END)
-        found = Finals(look, window, *bounds, steps)
+        steps = np.full(len(window), AT_END)
+        found = Finals(look, window, columns.start_ms[window], columns.end_ms[window], steps)
         rank = self._outcome.key_ranks[columns.key[window]]
         return found.take(order_by(*self._in_turn(found), found.start_ms, rank))
 

@@ -165,8 +165,9 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         if expiry is None or retention_ms is None:
             found = structure(NOTHING_HIDDEN if expiry is None else expiry.found_from_ms)
         else:
-            of = (self.time_difference_ms, self.grace_ms)
-            found = as_shown(structure, columns, expiry, feed.batch.partition, retention_ms, *of)
+            found = as_shown(
+                structure, columns, expiry, feed.batch.partition, retention_ms, self.time_difference_ms, self.grace_ms
+            )
         feed.decide(columns, found.decision)
         return found
 
