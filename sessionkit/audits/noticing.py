@@ -66,7 +66,7 @@ def are_sliding(windows: WindowKind) -> bool:
 def closed_after(expected: Run, last: Longs) -> Windows:
     """The final results that became so after the last look of their partition, which is at these records."""
     trace: Any = expected.trace
-    closes = trace.closes_after(last)
+    closes = trace._closes_after(last)
     return windows_of(expected, closes.window, closes.start_ms, closes.end_ms)
 
 

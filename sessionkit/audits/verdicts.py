@@ -185,7 +185,7 @@ class Compared:
         ours, theirs = np.zeros((2, len(columns.key)), np.int64)
         if (finals := sent[0].deployed.forwarded.finals) is not None:  # type: ignore[union-attr]
             ours[:] = theirs[:] = -1
-            for own, (window, at) in ((ours, trace.finals), (theirs, finals())):
+            for own, (window, at) in ((ours, trace._finals), (theirs, finals())):
                 own[window] = at
         rows = np.flatnonzero((ours >= 0) | (theirs >= 0)).astype(np.int32)
         windows = windows_of(expected, rows, columns.start_ms[rows], columns.end_ms[rows])

@@ -111,7 +111,7 @@ class WindowRun:
             inclusive_end=windows.inclusive_end,
             find_touches=lambda: windows.touches(again),
             find_missed=lambda: windows.missed(again),
-            find_put_ms=lambda: sliding.put_ms(again),
+            find_put_ms=lambda: sliding._put_ms(again),
             loaded_timestamp_ms=state.timestamp_ms,
         )
 

@@ -92,7 +92,7 @@ class SessionTrace(Trace):
         """The last instant of each of these sessions: their end is in them."""
         return self.window_columns.end_ms[rows]
 
-    def closes_after(self, last: Longs) -> Closes:
+    def _closes_after(self, last: Longs) -> Closes:
         """The closes with a record that came after this one of its partition, in any order."""
         closes = self.closes
         rows = np.flatnonzero(closes.at > last[self.batch.partition[closes.at]])

@@ -45,7 +45,7 @@ class WindowTrace(Trace):
     inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
     find_touches: Callable[[], Touches]
     find_missed: Callable[[], Touches | None] = lambda: None  # where they can be told without all the others
-    find_put_ms: Callable[[], Longs] = lambda: np.empty(0, np.int64)  # see `SlidingWindows.put_ms`
+    find_put_ms: Callable[[], Longs] = lambda: np.empty(0, np.int64)  # see `SlidingWindows._put_ms`
     loaded_timestamp_ms: Longs  # of the windows that came from a store, as they came
     noted_newest_ms: Longs | None = None  # a processor notes it: it may delete windows, and begin anew
 
@@ -191,7 +191,7 @@ class WindowTrace(Trace):
         return self.last_instant_ms(self.window_columns.end_ms[rows])
 
     @property
-    def finals(self) -> tuple[Codes, Longs]:
+    def _finals(self) -> tuple[Codes, Longs]:
         """(the window, the record that closed it) of each that became final in this run, in any order."""
         windows = self.window_columns
         row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
@@ -199,9 +199,9 @@ class WindowTrace(Trace):
         is_final = at < len(self)
         return row[is_final], at[is_final]
 
-    def closes_after(self, last: Longs) -> Closes:
+    def _closes_after(self, last: Longs) -> Closes:
         """The closes with a record that came after this one of its partition, in any order."""
-        windows, (row, at) = self.window_columns, self.finals
+        windows, (row, at) = self.window_columns, self._finals
         is_after = at > last[self.batch.partition[at]]
         row, at = row[is_after], at[is_after]
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
@@ -209,7 +209,7 @@ class WindowTrace(Trace):
     @cached_property
     def closes(self) -> Closes:
         """Each time that a window became final in this run, in the order in which results go out."""
-        windows, (row, at) = self.window_columns, self.finals
+        windows, (row, at) = self.window_columns, self._finals
         order = order_by(at, windows.start_ms[row], ranks_of(self.keys, windows.key[row]))
         row, at = row[order], at[order]
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))

@@ -151,7 +151,7 @@ class SlidingLife(WindowLife):
         """How far behind windows lie of which another retention could show the records more, or fewer."""
         windows: Any = self._windows
         hangs = self._expiry is not None and self._expiry.hangs_on_retention[0]
-        return windows.last_behind_ms(self._boundary_ms) if hangs else []
+        return windows._last_behind_ms(self._boundary_ms) if hangs else []
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         return self._put_ms[records]

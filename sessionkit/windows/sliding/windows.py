@@ -147,7 +147,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         """Every window that a record met, in Kafka's order."""
         return sliding_touches(self._structure(feed))
 
-    def put_ms(self, feed: Feed) -> Longs:
+    def _put_ms(self, feed: Feed) -> Longs:
         """The latest start that each record put, of those that can be later than all before; -1 for none."""
         return put_by_records_ms(self._structure(feed))
 
@@ -171,7 +171,7 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
         feed.decide(columns, found.decision)
         return found
 
-    def last_behind_ms(self, boundary_ms: int) -> list[int]:
+    def _last_behind_ms(self, boundary_ms: int) -> list[int]:
         """How far behind windows lie that not every store shows, though a record can make something of them."""
         return last_behind_ms(self.time_difference_ms, self.grace_ms, boundary_ms)
 
