@@ -68,19 +68,22 @@ class Windows(NamedTuple):
 
     def order(self) -> Longs:
         """The rows by partition, end, start and key, of which the text counts."""
-        texts = [str(key) for key in self.key.dictionary.to_pylist()]
-        rank = np.empty(len(texts), np.int64)
-        rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        return order_by(self.partition, self.end_ms, self.start_ms, rank[self.key.indices.to_numpy()])
+        code, rank = self.key.indices.to_numpy(), np.full(len(self.key.dictionary), -1)
+        rank[code] = 0
+        there = np.flatnonzero(rank == 0)  # of all keys
+        texts = [str(key) for key in self.key.dictionary.take(arrow_array(there)).to_pylist()]
+        rank[there[sorted(range(len(texts)), key=texts.__getitem__)]] = np.arange(len(texts))
+        return order_by(self.partition, self.end_ms, self.start_ms, rank[code])
 
 
 def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
     partition = trace.batch.partitions[columns.partition[row]].astype(np.int64)
-    return Windows(
-        partition, pa.DictionaryArray.from_arrays(arrow_array(columns.key[row]), trace.keys), start_ms, end_ms
-    )
+    code = arrow_array(columns.key[row])
+    are_few = len(row) < len(trace.keys)  # then their keys alone
+    key = trace.keys.take(code).dictionary_encode() if are_few else pa.DictionaryArray.from_arrays(code, trace.keys)
+    return Windows(partition, key, start_ms, end_ms)
 
 
 def no_windows(run: Run) -> Windows:
@@ -253,6 +256,8 @@ def _made_the_same(expected: Run, run: Run) -> bool:
     if type(results) is not SentResults or run.plan._complete_windows.holds != "windows":
         return False
     if (results.finals is None and results.flushed) or not run._outcome.keys.equals(expected._outcome.keys):
+        return False
+    if not np.array_equal(expected.trace.decision, run.trace.decision):
         return False
     pairs: Any = zip(expected._outcome.window_columns, run._outcome.window_columns, strict=True)
     return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
