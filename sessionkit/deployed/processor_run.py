@@ -87,7 +87,7 @@ class Deployed:
     waiting: Sequence[Forwarded] = ()  # what they hold back at the end
     spans: Looks | None = None  # the times that each look reads; if told
     seen_ms: Mapping[int, Longs] | None = None  # last instants of windows that reads see at the end; if told
-    answers: Any = None  # of the store behind a cache of sessions: what another retention could change; if told
+    answers: Any = None  # what another retention could change of what the store shows; if told
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
     lives: Sequence[Run] = ()  # a run from each start of the task to its end
