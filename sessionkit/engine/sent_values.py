@@ -16,7 +16,7 @@ from sessionkit.engine.outcome import Outcome
 from sessionkit.records.keys import key_lengths
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.suppression.stage import FIXED_BYTES, OLD, OLD_SIZE, SIZE, TIMES, can_be_null
-from sessionkit.trace.sent import AT_END, BEGINS, LOADED, NO_VALUE, TOMBSTONE, Sent, running_of
+from sessionkit.trace.sent import BEGINS, LOADED, NO_VALUE, TOMBSTONE, Sent, running_of
 from sessionkit.trace.session_trace import SessionTrace
 
 
@@ -40,7 +40,7 @@ def results_after(outcome: Outcome, running: Mapping[str, Column], step: Longs, 
 
 def results_sent(outcome: Outcome, sent: Sent) -> dict[str, Column]:
     """The value of each result."""
-    if (sent.step == AT_END).all():
+    if sent.stays:
         return {name: fold.results(sent.window) for name, fold in outcome.folds.items()}
     return results_after(outcome, results_at_steps(outcome), sent.step, sent.window)
 

@@ -37,6 +37,11 @@ class Sent(NamedTuple):
     old: Callable[[], Longs]  # the step of the value that it replaces
     replaced: Callable[[], tuple[Longs, Codes]] | None = None  # that by Kafka's rules, and its window, if not the same
 
+    @property
+    def stays(self) -> bool:
+        """Whether windows are sent as they are at the end."""
+        return bool((self.step == AT_END).all())
+
     def take(self, rows: Longs) -> Sent:
         """The results at these rows."""
         columns: Any = {name: getattr(self, name)[rows] for name in Sent._fields[:-2]}

@@ -24,7 +24,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import to_frame
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import are_few_places, grouped, last_touches, order_by_place
-from sessionkit.trace.sent import AT_END, SENT_BY, WHATS, Sent
+from sessionkit.trace.sent import SENT_BY, WHATS, Sent
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
@@ -175,7 +175,7 @@ def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = 
     results = results_sent(outcome, sent)
     if not old_values:
         old = {}
-    elif (sent.step == AT_END).all():
+    elif sent.stays:
         old = _nothing_replaced(results)
     else:
         old = results_after(outcome, results_at_steps(outcome), sent.old(), sent.window)

@@ -13,7 +13,7 @@ from sessionkit.base.decisions import LATE
 from sessionkit.deployed.compiled.life import CompiledLife
 from sessionkit.trace.sent import AT_END
 from sessionkit.windows.finals import Finals, find_final_windows
-from sessionkit.windows.sliding.shown import latest_put_ms, run_put_with
+from sessionkit.windows.sliding.shown import last_behind_ms, latest_put_ms, run_put_with
 
 
 class WindowLife(CompiledLife):
@@ -151,7 +151,7 @@ class SlidingLife(WindowLife):
         """How far behind windows lie of which another retention could show the records more, or fewer."""
         windows: Any = self._windows
         hangs = self._expiry is not None and self._expiry.hangs_on_retention[0]
-        return windows._last_behind_ms(self._boundary_ms) if hangs else []
+        return last_behind_ms(windows.time_difference_ms, windows.grace_ms, self._boundary_ms) if hangs else []
 
     def _observed_with_ms(self, records: Longs) -> Longs:
         return self._put_ms[records]

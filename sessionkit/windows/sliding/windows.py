@@ -19,7 +19,7 @@ from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import OfOneLength, Times, window_kind
 from sessionkit.windows.feed import NOTHING_HIDDEN, Decided, Feed
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
-from sessionkit.windows.sliding.shown import as_shown, last_behind_ms, put_by_records_ms
+from sessionkit.windows.sliding.shown import as_shown, put_by_records_ms
 from sessionkit.windows.sliding.steps import run_slots, sliding_is_late
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
@@ -170,10 +170,6 @@ class SlidingWindows(OfOneLength, metaclass=AnswersNames):
             )
         feed.decide(columns, found.decision)
         return found
-
-    def _last_behind_ms(self, boundary_ms: int) -> list[int]:
-        """How far behind windows lie that not every store shows, though a record can make something of them."""
-        return last_behind_ms(self.time_difference_ms, self.grace_ms, boundary_ms)
 
     def missed(self, feed: Feed) -> None:
         """None: the touches of closed windows are not known without all the others."""
