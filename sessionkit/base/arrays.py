@@ -138,6 +138,15 @@ def order_by(*columns: npt.NDArray[np.integer[Any] | np.bool_]) -> Longs:
     return np.argsort(place, kind="stable")
 
 
+def last_of_same(*columns: npt.NDArray[np.integer[Any]]) -> Flags:
+    """True for each row behind which no other one has the same in all columns."""
+    order = order_by(*columns)
+    differs = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    is_last = np.empty(len(order), np.bool_)
+    is_last[order] = np.append(differs, True)[: len(order)]
+    return is_last
+
+
 def arrow_table(columns: Mapping[str, Any]) -> pa.Table:
     """Columns of either library, or lists, as a table."""
     return pa.table({name: as_arrow(column) for name, column in columns.items()})

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from sessionkit.base.arrays import Rows
+from sessionkit.base.arrays import Longs, Rows, last_of_same, numpy_array
 from sessionkit.base.decisions import LATE
+from sessionkit.deployed.compiled.stores import take_out
 from sessionkit.deployed.forgetting import ForgettingStore
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.cache.named_cache import EntryId
@@ -45,7 +47,9 @@ class Changelog:
         self._changed_ms: dict[EntryId, int] = {}  # of sessions, also of those that a cache still holds
         self._last_ms: dict[int, int] = {}  # of the last entry of each partition
         self._newest_ms: defaultdict[int, int] = defaultdict(lambda: -1)  # of all its entries
-        self._windows: dict[EntryId, tuple[Any, int]] = {}  # the key, and the newest entry up to the window's last one
+        # the key, and the newest entry up to the window's last one; or both as columns, while kernels play
+        self._windows: dict[EntryId, tuple[Any, int]] = {}
+        self._columns: _Windows | None = None
 
     def changed(self, place: EntryId) -> None:
         """Notes with which record a session changes."""
@@ -57,6 +61,7 @@ class Changelog:
         self._last_ms[place.partition] = time_ms
         self._put_ms[place.partition] = max(self._put_ms[place.partition], place.end_ms)
         newest_ms = self._newest_ms[place.partition] = max(self._newest_ms[place.partition], time_ms)
+        self._to_rows()
         if is_deleted:
             self._windows.pop(place, None)
         else:
@@ -81,10 +86,10 @@ class Changelog:
             self._newest_ms[number] = int(newest_ms[-1])
             self._put_ms[number] = int(end_ms[window[mine]].max(initial=self._put_ms[number]))
             newest_of[window[mine]] = newest_ms[1:]  # of one that changed several times the last stays
-        for row in held[newest_of[held] >= 0].tolist():
-            key, number = trace.keys[int(columns.key[row])].as_py(), trace.batch.partitions[columns.partition[row]]
-            place = EntryId(int(number), key_bytes(key), int(columns.start_ms[row]), int(end_ms[row]))
-            self._windows[place] = (key, int(newest_of[row]))
+        held = held[newest_of[held] >= 0]
+        key, number = trace.keys.take(pa.array(columns.key[held])), trace.batch.partitions[columns.partition[held]]
+        found = _Windows(key, number, columns.start_ms[held], end_ms[held], newest_of[held])
+        self._columns = self._to_columns(key.type).followed_by(found)
 
     def restore(self, store: Any, kind: str) -> None:
         """Takes out of the store what it does not have after a restart of this kind."""
@@ -95,6 +100,9 @@ class Changelog:
             return
         if kind == "changelog":
             self._stopped_ms.clear()
+        if self._columns is not None and self._restore_columns(store):
+            return
+        self._to_rows()
         for place, (key, newest_ms) in list(self._windows.items()):
             behind_ms, stopped_ms = self._last_ms[place.partition] - newest_ms, self._stopped_ms.get(place.partition)
             since_ms = None if stopped_ms is None else (stopped_ms, self._put_ms[place.partition])
@@ -108,6 +116,57 @@ class Changelog:
                 store.remove(key, place.start_ms, place.end_ms, partition=place.partition)
             else:
                 store.write(StoredWindow(place.start_ms, None, newest_ms, key), partition=place.partition)
+
+    def _restore_columns(self, store: Any) -> bool:
+        """The same of what kernels have left in the store, if nobody has asked for its windows since."""
+        assert self._columns is not None, "there are some"
+        is_out = np.zeros(len(self._columns.newest_ms), np.bool_)
+        for number in np.unique(self._columns.partition).tolist():
+            mine, stopped_ms = self._columns.partition == number, self._stopped_ms.get(number)
+            is_on_disk = stopped_ms is not None and store.segments.is_live(stopped_ms, self._put_ms[number])
+            if self._retention_ms > 0 and not is_on_disk:
+                is_out |= mine & (self._last_ms[number] - self._columns.newest_ms > self._retention_ms)
+            gone = self._columns.take(np.flatnonzero(is_out & mine))
+            if not take_out(store, number, gone.key, gone.start_ms, gone.end_ms):
+                return False
+        self._columns = self._columns.take(np.flatnonzero(~is_out))
+        return True
+
+    def _to_rows(self) -> None:
+        """Puts what is known as columns beside the rest."""
+        if self._columns is not None:
+            columns, self._columns = self._columns, None
+            rows = zip(columns.key.to_pylist(), *(column.tolist() for column in columns[1:]), strict=True)
+            self._windows |= {EntryId(p, key_bytes(key), *bounds): (key, ms) for key, p, *bounds, ms in rows}
+
+    def _to_columns(self, key_type: pa.DataType) -> _Windows:
+        """All that is known as columns."""
+        if self._columns is not None:
+            return self._columns
+        rows = [(key, place.partition, *place[2:], newest_ms) for place, (key, newest_ms) in self._windows.items()]
+        self._windows.clear()
+        key, *numbers = zip(*rows, strict=True) if rows else [()] * 5
+        return _Windows(pa.array(key, key_type), *(np.array(column, np.int64) for column in numbers))
+
+
+class _Windows(NamedTuple):
+    """Windows, each once, and the newest entry of the changelog up to the last one of each."""
+
+    key: pa.Array
+    partition: Longs
+    start_ms: Longs
+    end_ms: Longs  # of others than sessions their starts, by which a store keeps them
+    newest_ms: Longs
+
+    def take(self, rows: Rows) -> _Windows:
+        return _Windows(self.key.take(pa.array(rows)), *(column[rows] for column in self[1:]))
+
+    def followed_by(self, later: _Windows) -> _Windows:
+        """Both, where what is later counts."""
+        key = pa.concat_arrays([self.key, later.key])
+        both = _Windows(key, *(np.concatenate(pair) for pair in zip(self[1:], later[1:], strict=True)))
+        code = numpy_array(key.dictionary_encode().indices)
+        return both.take(np.flatnonzero(last_of_same(code, both.partition, both.start_ms, both.end_ms)))
 
 
 class LoggedStore:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.base.arrays import Codes, Flags, Longs, Rows, order_by
+from sessionkit.base.arrays import Codes, Flags, Longs, Rows, last_of_same, order_by
 from sessionkit.base.decisions import LATE, OPENED
 from sessionkit.deployed.compiled.sent import LazyRows
 from sessionkit.deployed.compiled.stores import boundary_of
@@ -297,10 +297,7 @@ class SessionLife(CompiledLife):
         rows = np.flatnonzero((columns.merged_into < 0) & (columns.end_ms >= held_from_ms))
         if self._segments is not None:  # what is put at the place of a session that no read finds overwrites it
             place_of = (columns.end_ms, columns.start_ms, columns.key, columns.partition)
-            places = [column[rows] for column in place_of]
-            order = order_by(*places)
-            differs = np.any([np.diff(place[order]) != 0 for place in places], axis=0)
-            rows = np.sort(rows[order[np.append(differs, True)[: len(rows)]]])
+            rows = rows[last_of_same(*(column[rows] for column in place_of))]
         return rows[~np.isin(rows, self._deleting)]
 
     @property

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.arrays import Longs, last_of_same, numpy_array
 from sessionkit.deployed.forgetting import ForgettingSessions, ForgettingStore, ForgettingWindows
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import StoredColumns
@@ -76,3 +77,15 @@ def take_over(store: KernelStore, partition: int, columns: StoredColumns, observ
     held.waiting, held.observed_time_ms = columns, observed_ms
     if len(columns.key):
         store._note_kind(columns.key[0].as_py())
+
+
+def take_out(store: KernelStore, partition: int, key: pa.Array, start_ms: Longs, time_ms: Longs) -> bool:
+    """Takes windows, each given once, out of what a run left in a partition; False if that is in columns no more."""
+    state = store._partitions[partition] if isinstance(store, ForgettingStore) else store._of(partition)
+    left = state.waiting
+    if left is None:
+        return False
+    code = numpy_array(pa.concat_arrays([left.key, key.cast(left.key.type)]).dictionary_encode().indices)
+    stays = last_of_same(code, np.append(left.start_ms, start_ms), np.append(left.time_ms, time_ms))
+    state.waiting = left.take(np.flatnonzero(stays[: len(left.key)]))
+    return True
