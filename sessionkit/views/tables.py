@@ -15,7 +15,7 @@ from sessionkit.base.decisions import AHEAD, MERGED, NULL_VALUE, REASONS, REPLAY
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
-from sessionkit.deployed.compiled.sent import SentResults
+from sessionkit.deployed.compiled.sent import ResultsOfLives, SentResults
 from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.engine.sent_values import results_after, results_at_steps, results_sent, weights_of, with_nulls
@@ -244,6 +244,8 @@ def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_val
     """What a deployment forwarded, in the columns of `changelog`."""
     if isinstance(forwarded, SentResults):
         return sent_table(outcome, forwarded.sent, old_values=old_values)
+    if isinstance(forwarded, ResultsOfLives):
+        return _table_of_lives(outcome, forwarded, old_values=old_values)
     results = [row.result for row in forwarded]
     columns = _sent(
         outcome,
@@ -258,6 +260,17 @@ def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_val
     )
     partition = outcome.batch.partitions[np.array([row.partition for row in forwarded], np.int64)]
     return {**columns, "partition": partition}  # a restart may send what no record of its partition did
+
+
+def _table_of_lives(outcome: Outcome, forwarded: ResultsOfLives, *, old_values: bool) -> dict[str, Column]:
+    places, parts = [], []
+    for place, results, sent in forwarded.parts:
+        places.append(place)
+        parts.append(sent_table(results.outcome, sent, old_values=old_values))
+    columns = taken(joined(*parts), np.argsort(np.concatenate(places)))
+    if forwarded.sent_at is not None:
+        columns["offset"] = outcome.batch.offset[forwarded.sent_at()]
+    return columns
 
 
 def _of_aggregates(outcome: Outcome, aggregates: list[Any]) -> dict[str, Column]:

@@ -147,23 +147,23 @@ def run_compiled(
         how.changelog.add_all(outcome.kept_trace, life.held_rows)
     outcome = dataclasses.replace(outcome, snapshots=life.snapshots(committed_count), row_counts=None)
     results = SentResults(outcome, life.sent, life.finals, flushed=is_cached and life.spans is None)
-    forwarded: Any = held_back(suppression, windows, aggregations, results, how)
+    held: Any = held_back(suppression, windows, aggregations, results, how)
     with store.all_or_nothing():
         _leave(life, rest, store)
         if bound is not None:
             store.bind(bound)
         store.commit_snapshots(outcome.snapshots, frozenset(aggregations))
     deployed = Deployed(
-        forwarded=forwarded,
+        forwarded=held.forwarded,
         refused=life.refused,
         looks=life.looks,
         spans=life.spans,
         clock_ms=None if how.clock is None or how.is_stream_time else np.asarray(how.clock).tolist(),
         seen_ms=life.seen_ms(rest),
         answers=life.answers,
-        buffers=forwarded.buffers,
-        waiting=forwarded.waiting,
-        buffers_left=forwarded.buffers_left,
+        buffers=held.buffers,
+        waiting=held.waiting,
+        buffers_left=held.buffers_left,
         committed_count=committed_count,
     )
     return Processed(outcome, deployed, life.in_front_of(store))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
+import numpy as np
+
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.recorder import Forwarded, Result
 from sessionkit.engine.outcome import Outcome
@@ -59,6 +61,11 @@ class SentResults(LazyRows[Forwarded]):
         """The results as columns."""
         return self.make_sent()
 
+    @property
+    def forwarded(self) -> Sequence[Forwarded]:
+        """What goes downstream."""
+        return self
+
     def __len__(self) -> int:
         in_order = self.finals is None or "sent" in self.__dict__
         return len(self.sent.at) if in_order else len(self.finals()[0])  # type: ignore[misc]
@@ -66,6 +73,46 @@ class SentResults(LazyRows[Forwarded]):
     @cached_property
     def _rows(self) -> Sequence[Forwarded]:
         return rows_of(self.outcome, self.sent, flushed=self.flushed)
+
+
+class ResultsOfLives(LazyRows[Forwarded]):
+    """Results of several lives of a task, in one order.
+
+    Args:
+        lives: what each life forwards, the last one behind the others.
+        life: gives that of each result.
+        part: (a life, places) → the results of that life at these places.
+        sent_at: gives the record of the last life by which each goes out; None: it is told by that of its own.
+    """
+
+    def __init__(
+        self,
+        lives: Sequence[SentResults],
+        life: Callable[[], Longs],
+        part: Callable[[int, Longs], Sent],
+        sent_at: Callable[[], Longs] | None = None,
+    ) -> None:
+        super().__init__(lambda: len(life()), self._make)
+        self._lives, self._life, self._part, self.sent_at = lives, life, part, sent_at
+
+    @property
+    def parts(self) -> list[tuple[Longs, SentResults, Sent]]:
+        """(places, a life, its results there) of each life that has some; of no results the last one."""
+        life, found = self._life(), []
+        for number in np.unique(life).tolist() or [len(self._lives) - 1]:
+            places = np.flatnonzero(life == number)
+            found.append((places, self._lives[number], self._part(number, places)))
+        return found
+
+    def _make(self) -> list[Forwarded]:
+        rows: list[Any] = [None] * len(self)
+        for places, results, sent in self.parts:
+            made = rows_of(results.outcome, sent, flushed=results.flushed)
+            for place, row in zip(places.tolist(), made, strict=True):
+                rows[place] = row
+        if self.sent_at is None:
+            return rows
+        return [row._replace(at=at) for row, at in zip(rows, self.sent_at().tolist(), strict=True)]
 
 
 def rows_of(outcome: Outcome, sent: Sent, *, flushed: bool) -> list[Forwarded]:
