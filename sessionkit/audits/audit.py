@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.audits.by_effects import ByEffects, tells_effects
 from sessionkit.audits.by_kernels import ByKernels, kernels_know
 from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
 from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, most_replays, safe_retentions
@@ -332,10 +333,12 @@ class _Replays:
         self._plan, self._batch, self._settings = plan, batch, settings
         self._how = dataclasses.replace(settings.deployment, caching=caching, retention=None)
         self._notices: Any
-        if depends and not kernels_know(plan, batch, settings, caching):
-            self._notices = ByProcessor(plan, batch, settings, caching)
-        else:
+        if not depends or kernels_know(plan, batch, settings, caching):
             self._notices = ByKernels(plan, batch, settings, caching=caching, depends=depends)
+        elif tells_effects(plan, batch, settings, caching):
+            self._notices = ByEffects(plan, batch, settings, caching=caching)
+        else:
+            self._notices = ByProcessor(plan, batch, settings, caching)
 
     def with_retention(self, retention_ms: int, known: Outcome | None = None) -> Audit:
         """The audit with this retention; `known` is what our own rules come to."""
@@ -356,6 +359,8 @@ class _Replays:
         return self._compared_with(run, few.batch, retention_ms, notices.losing_of_few)._replayed
 
     def _most_replays(self) -> int:
+        if isinstance(self._notices, ByEffects):
+            return self._notices.most_replays()
         few = self._notices.few(self._settings.default_retention_ms)
         return most_replays(len(self._batch if few is None else few.batch))
 

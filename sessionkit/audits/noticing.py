@@ -70,6 +70,25 @@ def closed_after(expected: Run, last: Longs) -> Windows:
     return windows_of(expected, closes.window, closes.start_ms, closes.end_ms)
 
 
+def still_there(expected: Run, run: Run) -> Windows:
+    """The final results that became so after the last look, of which Kafka's store has the windows at the end."""
+    assert run.deployed is not None, "it was deployed"
+    windows = expected.plan._complete_windows
+    last = np.full(len(expected.trace.batch.partitions), -1, np.int64)
+    for look in run.deployed.looks:
+        last[look.partition] = look.at
+    there = closed_after(expected, last)
+    ids = there.ids()
+    read, bound = READ_FINALS[windows.holds]
+    found = set()
+    for partition in sorted({id.partition for id in ids}):
+        times = [getattr(id, bound) for id in ids if id.partition == partition]
+        for each in getattr(run._store, read)(min(times), max(times), partition=partition):
+            end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
+            found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
+    return there.take(np.flatnonzero([id in found for id in ids]))
+
+
 class ByProcessor:
     """What an audit notices of runs that the processor plays, on a store that notes each answer."""
 
@@ -109,23 +128,7 @@ class ByProcessor:
 
         Whether it has them depends on the retention, which it notices as of any other look.
         """
-        if not self._waits:
-            return no_windows(expected)
-        assert run.deployed is not None, "it was deployed"
-        windows = expected.plan._complete_windows
-        last = np.full(len(expected.trace.batch.partitions), -1, np.int64)
-        for look in run.deployed.looks:
-            last[look.partition] = look.at
-        there = closed_after(expected, last)
-        ids = there.ids()
-        read, bound = READ_FINALS[windows.holds]
-        found = set()
-        for partition in sorted({id.partition for id in ids}):
-            times = [getattr(id, bound) for id in ids if id.partition == partition]
-            for each in getattr(run._store, read)(min(times), max(times), partition=partition):
-                end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
-                found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
-        return there.take(np.flatnonzero([id in found for id in ids]))
+        return still_there(expected, run) if self._waits else no_windows(expected)
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """What the store of a run noticed, and what our own rules would; from now on reads only look."""

@@ -224,9 +224,9 @@ class _Known:
         return 1 + safe + sum(path.work(first_ms) for path in self._losing)
 
 
-def most_replays(records: int) -> int:
+def most_replays(records: int, fewest: int = FEWEST_REPLAYS) -> int:
     """How often a search may replay so many records."""
-    return max(FEWEST_REPLAYS, min(MOST_REPLAYS, REPLAYED_RECORDS // max(records, 1)))
+    return max(fewest, min(MOST_REPLAYS, REPLAYED_RECORDS // max(records, 1)))
 
 
 def safe_retentions(lowest_ms: int, replay: Callable[[int], Replayed], most_replays: int = MOST_REPLAYS) -> Safe:

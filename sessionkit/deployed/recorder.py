@@ -42,6 +42,7 @@ class Forwarded(NamedTuple):
     key: Any
     result: Result
     flushed: bool = False
+    offset: int = -1  # that of the record, while suppress holds it back; `at` may be one of an earlier life
 
 
 class Recorder:

@@ -33,6 +33,7 @@ class SuppressedResults:
     def put(self, new: Forwarded) -> list[Forwarded]:
         """Takes a result in; gives those that go out with it, as sent by its record. BufferFull without room."""
         result = new.result
+        new = new._replace(offset=int(self._batch.offset[new.at]))
         is_silent = result.what == "tombstone" or self._is_null(result.aggregate)
         raw = windowed_key(new.key, result.window_start_ms, result.window_end_ms, self._holds)
         shown = None if is_silent else self._shown(result.aggregate)
@@ -52,7 +53,7 @@ class SuppressedResults:
     def _sent(self, held: Forwarded, by: Forwarded) -> Forwarded:
         what = "final" if self._settings.is_final else held.result.what
         return held._replace(
-            at=by.at, flushed=by.flushed, result=held.result._replace(what=what, old=None, replaced=None)
+            at=by.at, flushed=by.flushed, offset=-1, result=held.result._replace(what=what, old=None, replaced=None)
         )
 
     def _is_null(self, aggregate: Any) -> bool:

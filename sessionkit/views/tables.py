@@ -142,9 +142,13 @@ def window_table(outcome: Outcome, rows: Rows) -> dict[str, Column]:
     return dict(zip(made, in_threads(lambda make: make(), made.values()), strict=True))
 
 
-def _sent(
-    outcome: Outcome,
-    at: Longs,
+def _by(outcome: Outcome, at: Longs) -> dict[str, Column]:
+    """The partition and the offset of the records in these rows."""
+    batch = outcome.batch
+    return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at]}
+
+
+def _results(
     what: pa.Array,
     key: pa.Array,
     start_ms: Column,
@@ -154,11 +158,8 @@ def _sent(
     old: Mapping[str, Column],
     prefix: str = "old_",
 ) -> dict[str, Column]:
-    """The columns of a changelog, of which each row came with the record in the row `at`."""
-    batch = outcome.batch
+    """The columns of a changelog behind the record that each row came with."""
     return {
-        "partition": batch.partitions[batch.partition[at]],
-        "offset": batch.offset[at],
         "what": what,
         "key": key,
         "window_start_ms": start_ms,
@@ -181,7 +182,8 @@ def sent_table(outcome: Outcome, sent: Sent, *, old_values: bool, prefix: str = 
         old = results_after(outcome, results_at_steps(outcome), sent.old(), sent.window)
     what = pa.DictionaryArray.from_arrays(arrow_array(sent.what.view(np.int8)), texts(WHATS)).cast(pa.string())
     key = _keys(outcome, trace.window_columns.key[sent.window])
-    return _sent(outcome, sent.at, what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old, prefix)
+    rows = _results(what, key, sent.start_ms, sent.end_ms, results, sent.timestamp_ms, old, prefix)
+    return _by(outcome, sent.at) | rows
 
 
 def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
@@ -197,7 +199,8 @@ def window_finals(outcome: Outcome, trace: WindowTrace, *, old_values: bool = Fa
     results = {name: fold.results(row) for name, fold in outcome.folds.items()}
     what, key, start_ms = repeated("final", len(at)), _keys(outcome, windows.key[row]), windows.start_ms[row]
     old = _nothing_replaced(results) if old_values else {}
-    return _sent(outcome, at, what, key, start_ms, windows.end_ms[row], results, windows.timestamp_ms[row], old)
+    rows = _results(what, key, start_ms, windows.end_ms[row], results, windows.timestamp_ms[row], old)
+    return _by(outcome, at) | rows
 
 
 def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
@@ -213,7 +216,8 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
         results = taken(joined(results, were), place)
     what, key = repeated("final", len(closes.at)), _keys(outcome, trace.window_columns.key[closes.window])
     old = _nothing_replaced(results) if old_values else {}
-    return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
+    rows = _results(what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
+    return _by(outcome, closes.at) | rows
 
 
 def weighed_updates(outcome: Outcome, named: Mapping[str, Aggregation]) -> dict[str, Column]:
@@ -246,10 +250,9 @@ def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_val
         return sent_table(outcome, forwarded.sent, old_values=old_values)
     if isinstance(forwarded, ResultsOfLives):
         return _table_of_lives(outcome, forwarded, old_values=old_values)
-    results = [row.result for row in forwarded]
-    columns = _sent(
-        outcome,
-        np.array([row.at for row in forwarded], np.int64),
+    results, batch = [row.result for row in forwarded], outcome.batch
+    offset = [batch.offset[row.at] if row.offset < 0 else row.offset for row in forwarded]
+    columns = _results(
         pa.array([result.what for result in results], pa.string()),
         pa.array([row.key for row in forwarded], outcome.keys.type),
         np.array([result.window_start_ms for result in results], np.int64),
@@ -258,8 +261,9 @@ def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_val
         np.array([result.timestamp_ms for result in results], np.int64),
         _of_aggregates(outcome, [result.old for result in results]) if old_values else {},
     )
-    partition = outcome.batch.partitions[np.array([row.partition for row in forwarded], np.int64)]
-    return {**columns, "partition": partition}  # a restart may send what no record of its partition did
+    # a restart may send what no record of its partition did
+    partition = batch.partitions[np.array([row.partition for row in forwarded], np.int64)]
+    return {"partition": partition, "offset": np.array(offset, np.int64), **columns}
 
 
 def _table_of_lives(outcome: Outcome, forwarded: ResultsOfLives, *, old_values: bool) -> dict[str, Column]:

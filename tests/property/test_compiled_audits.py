@@ -1,6 +1,7 @@
 """An audit that kernels play, as no retention can change it, is the one that notices what its results depend on."""
 
 import dataclasses
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.audits import audit as auditing
+from sessionkit.audits import by_effects
 from tests.deployments import lives_by_kernels
 from tests.interpreted import fewer
 from tests.kinds import group_in_ms, in_ms
@@ -161,3 +163,48 @@ def test_what_kernels_notice_is_what_the_store_of_the_processor_notices(first: i
         met += any(isinstance(part, int) for part in one._noticed)
     assert compiled > 0
     assert kind == "behind a cache" or (losing > 0 and (met > 0 or kind == "sliding"))
+
+
+def drawn_again(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
+    """A plan of `drawn_alone` whose application is started again, or whose suppress counts bytes."""
+    plan, table, how = drawn_alone(seed, "alone")
+    rng = np.random.default_rng(seed + 10_000)
+    if plan.windows.advance_ms is not None and rng.random() < 0.5:  # type: ignore[union-attr]
+        plan = plan.emit("on_window_update")
+        how = dataclasses.replace(how, caching=bool(rng.random() < 0.3), commit_interval="30s")
+    if plan._strategy == "on_window_update" and rng.random() < 0.5:
+        limit = {} if rng.random() < 0.3 else {"max_bytes": int(rng.integers(100, 5_000))}
+        plan = plan.suppress("until_time_limit", "20s", **limit)  # type: ignore[arg-type]
+    rows = sorted(set(rng.integers(0, len(table), int(rng.integers(1, 4))).tolist()))
+    return plan, table, dataclasses.replace(how, restarts=rows)
+
+
+@pytest.mark.lengthy
+@pytest.mark.parametrize("first", range(4))
+def test_retentions_of_the_same_effect_are_those_that_the_store_of_the_processor_tells(first: int) -> None:
+    settled = left = 0
+    for seed in range(first, fewer(400), 4):
+        plan, table, how = drawn_again(seed)
+        with patch.object(by_effects, "PLAYED_RECORDS", -1), lives_by_kernels() as by_kernels:
+            one = sk.audit(plan, table, how)
+            found, unknown = one.safe_retentions_ms, one.unknown_retentions_ms
+        if not isinstance(one._noticed, by_effects._WhenAsked):
+            continue
+        assert by_kernels, seed
+        with patch.object(auditing, "tells_effects", lambda *_: False):
+            other = sk.audit(plan, table, how)
+        assert one.counts() == other.counts(), seed
+        assert one.table().equals(other.table()), seed
+        known, unsure = other.safe_retentions_ms, other.unknown_retentions_ms
+        lowest_ms = plan._complete_windows.retention_ms(None)
+        edges = {lowest_ms, *(ms for span in (*found, *unknown, *known, *unsure) for ms in span if ms is not None)}
+        for ms in sorted({edge + by for edge in edges for by in (-1, 0, 1) if edge + by >= lowest_ms}):
+            if not _is_in(ms, unknown) and not _is_in(ms, unsure):
+                assert _is_in(ms, found) == _is_in(ms, known), (seed, ms, found, known, unknown, unsure)
+        settled, left = settled + (not unknown), left + bool(unknown)
+    assert settled > 0
+    assert left > 0
+
+
+def _is_in(ms: int, spans: Any) -> bool:
+    return any(low <= ms and (high is None or ms <= high) for low, high in spans)

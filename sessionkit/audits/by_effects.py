@@ -1,0 +1,168 @@
+"""An audit over restarts that kernels play: which retentions have the same effect on all records.
+
+What a store shows only grows with its retention, and what it does with a record follows from that. So where two
+retentions have the same effect on each record, all between them have it as well, and it is found out by bisection.
+Segments that are kept longer than the retention are between a store without them and one that keeps all that long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sessionkit.audits.by_kernels import ByKernels
+from sessionkit.audits.noticing import are_sliding, still_there
+from sessionkit.audits.retentions import most_replays
+from sessionkit.audits.settings import Settings
+from sessionkit.audits.verdicts import Windows, no_windows
+from sessionkit.deployed.compiled.run import runs_compiled
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.independent_parts import WHOLE
+from sessionkit.deployed.lives import task_store
+from sessionkit.deployed.noticed import FOREVER_MS, Noticed
+from sessionkit.engine.idle_partitions import with_idle_ticks
+from sessionkit.plan import Plan
+from sessionkit.records.batch import RecordBatch
+from sessionkit.run import Run
+from sessionkit.stores.segments import Segments
+from sessionkit.trace.session_trace import SessionTrace
+
+PLAYED_RECORDS = 200_000  # so many the processor replays in some seconds, and tells each retention exactly
+PRECISION = 16  # an edge is found up to this part of a retention
+RUNS_OF_EACH = 20  # that a retention takes whose neighbours are looked for
+FEWEST = 3
+
+
+def tells_effects(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
+    """Whether kernels play this deployment, and what its store shows decides alone what it does with each record."""
+    windows, named = plan._complete_windows, dict(plan._aggregations)
+    if len(batch) <= PLAYED_RECORDS or are_sliding(windows):
+        return False
+    is_on_disk = settings.deployment.store == "rocksdb"
+    if settings.is_cached and (windows.holds == "sessions" or not is_on_disk or caching is not True):
+        return False
+    store = task_store(str(settings.deployment.store), windows, plan._strategy, settings.retention_ms)
+    life = Life(retention_ms=settings.retention_ms, emit=plan._strategy, caching=caching is True)
+    return runs_compiled(windows, named, with_idle_ticks(batch), store, life)
+
+
+class ByEffects(ByKernels):
+    """What an audit notices of runs of which kernels play each life."""
+
+    def __init__(self, plan: Plan, batch: RecordBatch, settings: Settings, *, caching: bool | str) -> None:
+        super().__init__(plan, batch, settings, caching=caching, depends=False)
+        self._how = dataclasses.replace(settings.deployment, caching=caching, retention=None)
+        self._found: dict[int, bytes] = {}
+
+    def most_replays(self) -> int:
+        """How often a search may replay all records, and look for the neighbours of that retention."""
+        return most_replays(RUNS_OF_EACH * len(self._batch), FEWEST)
+
+    def waiting(self, expected: Run, run: Run) -> Windows:
+        """Final results that are still in Kafka's store as no look for them came before the records ended."""
+        is_on_close = self._plan._strategy == "on_window_close"
+        return still_there(expected, run) if is_on_close else no_windows(expected)
+
+    def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
+        """The retentions around this one that have the same effect on each record, looked for when they are asked."""
+        return _WhenAsked(lambda: {WHOLE: self._around(retention_ms)})
+
+    def _around(self, retention_ms: int) -> Noticed:
+        found, here = Noticed(), self._effect(retention_ms)
+        found.more_than_ms, found.at_most_ms = retention_ms - 1, retention_ms
+        if self._effect(self._kept_ms(retention_ms)) == here:
+            found.more_than_ms = self._lowest_like(here, retention_ms) - 1
+            found.at_most_ms = self._highest_like(here, retention_ms)
+        return found
+
+    def _lowest_like(self, here: bytes, same_ms: int) -> int:
+        other_ms = self._settings.default_retention_ms
+        if self._effect(other_ms) == here:
+            return other_ms
+        while same_ms - other_ms > max(1, other_ms // PRECISION):
+            middle_ms = _between(other_ms, same_ms)
+            if self._effect(middle_ms) == here:
+                same_ms = middle_ms
+            else:
+                other_ms = middle_ms
+        return same_ms
+
+    def _highest_like(self, here: bytes, same_ms: int) -> int:
+        other_ms = FOREVER_MS
+        if self._effect(other_ms) == here:
+            return other_ms
+        while other_ms - same_ms > max(1, same_ms // PRECISION):
+            middle_ms = _between(same_ms, other_ms)
+            if self._effect(self._kept_ms(middle_ms)) == here:
+                same_ms = middle_ms
+            else:
+                other_ms = middle_ms
+        return same_ms
+
+    def _kept_ms(self, retention_ms: int) -> int:
+        """A retention that keeps, without segments, all that any up to this one keeps with them."""
+        if not self._on_disk:
+            return retention_ms
+        return min(retention_ms + Segments.of_ms(retention_ms).interval_ms, FOREVER_MS)
+
+    def _effect(self, retention_ms: int) -> bytes:
+        """A digest of what is done with each record, by Kafka's rules without segments and by our own."""
+        if retention_ms not in self._found:
+            store = self.store(retention_ms)
+            if self._on_disk:
+                store.segments, store.segment_interval_ms = Segments(retention_ms, 1), 1
+            run = self._plan._run_deployed(self._batch, self._how, store)
+            assert run.deployed is not None, "it was deployed"
+            digest = hashlib.blake2b()
+            for life in run.deployed.lives:
+                _add(digest, life)
+                if self._plan._strategy == "on_window_close" or self._plan._suppression or self._caching:
+                    sent = life._changelog_with(old_values=False)
+                    for name in ("offset", "partition", "window_start_ms", "window_end_ms"):
+                        digest.update(np.ascontiguousarray(sent[name]).data)
+            if self._holds_sessions:
+                kept_ms = max(self._settings.default_retention_ms, retention_ms - 1)
+                _add(digest, self._plan.suppress(None)._run_batch(self._batch, retention_ms=kept_ms))
+            self._found[retention_ms] = digest.digest()
+        return self._found[retention_ms]
+
+
+def _between(low_ms: int, high_ms: int) -> int:
+    return min(max(math.isqrt(low_ms * high_ms), low_ms + 1), high_ms - 1)
+
+
+def _add(digest: Any, run: Run) -> None:
+    """Adds what was done with each record: with the same, the same windows come to be."""
+    trace: Any = run._outcome.kept_trace
+    if isinstance(trace, SessionTrace):
+        columns = [trace.decision, *trace.bounds_after, trace.merges.at]
+    else:
+        columns = [trace.decision, trace.touches.record, trace.touches.start_ms, trace.touches.effect]
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).data)
+
+
+class _WhenAsked(Mapping[Hashable, Noticed]):
+    """A mapping that is made when it is looked at."""
+
+    def __init__(self, make: Callable[[], Mapping[Hashable, Noticed]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[Hashable, Noticed]:
+        return self._make()
+
+    def __getitem__(self, part: Hashable) -> Noticed:
+        return self._made[part]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
