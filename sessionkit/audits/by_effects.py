@@ -139,7 +139,7 @@ def _between(low_ms: int, high_ms: int) -> int:
 
 def _add(digest: Any, run: Run) -> None:
     """Adds what was done with each record: with the same, the same windows come to be."""
-    trace: Any = run._outcome.kept_trace
+    trace: Any = dataclasses.replace(run._outcome.kept_trace)  # which forgets what it works out for this
     if isinstance(trace, SessionTrace):
         columns = [trace.decision, *trace.bounds_after, trace.merges.at]
     else:

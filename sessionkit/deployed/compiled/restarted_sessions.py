@@ -14,18 +14,27 @@ import numpy as np
 from sessionkit.base.arrays import Codes, Longs
 from sessionkit.deployed.compiled.life import SessionLife
 from sessionkit.engine.kernel_run import Start
+from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import grouped, largest_so_far
 
 
-def lie_apart(start: Start, gap_ms: int, hidden_ms: Longs) -> bool:
-    """Whether no two sessions that a record can find are within the gap; those until `hidden_ms` none finds."""
+def lie_apart(start: Start, batch: RecordBatch, gap_ms: int, hidden_ms: Longs) -> bool:
+    """Whether no record is within the gap of two sessions that it can find; those until `hidden_ms` none finds."""
     state, code = start.state, start.code
     numbers = np.array(list(start.before))
     shown = np.flatnonzero(state.end_ms > hidden_ms[np.searchsorted(numbers, state.partition)])
     columns = (code, state.partition, state.start_ms, state.end_ms)
     code, partition, start_ms, end_ms = (column[shown] for column in columns)
     is_next = (code[1:] == code[:-1]) & (partition[1:] == partition[:-1])
-    return not (is_next & (start_ms[1:] <= end_ms[:-1] + gap_ms)).any()
+    near = np.flatnonzero(is_next & (start_ms[1:] <= end_ms[:-1] + gap_ms))
+    if not len(near):
+        return True
+    slots, place = np.unique(code[near] * len(numbers) + np.searchsorted(numbers, partition[near]), return_inverse=True)
+    until_ms = np.full(len(slots), -1)
+    np.maximum.at(until_ms, place, end_ms[near] + gap_ms)
+    slot = batch.key.astype(np.int64) * len(numbers) + batch.partition
+    place = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
+    return not ((slots[place] == slot) & (batch.timestamp_ms <= until_ms[place])).any()
 
 
 class RestartedSessionLife(SessionLife):

@@ -127,7 +127,7 @@ def run_compiled(
     expiry = _expiry(windows, aggregations, batch, store, observed, is_cached=is_cached)
     start, rest = _start(windows, tuple(aggregations), batch, store, how, before, position)
     is_restarted = windows.holds == "sessions" and store.is_persistent and not is_new(batch, store)
-    if is_restarted and not lie_apart(start, windows.reach_ms, observed - how.retention_ms):
+    if is_restarted and not lie_apart(start, batch, windows.reach_ms, observed - how.retention_ms):
         return None
 
     def run(expiry: Expiry | None) -> Outcome:
