@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -395,10 +395,22 @@ class Plan:
     ) -> Run:
         """What `run` does with a deployment and records that have been read; what a life has committed stays.
 
-        A life that is killed commits nothing at its end: the next one begins behind the last record that was committed.
-
         Args:
             clock: times in ms, or a function that tells them, in place of the clock of the deployment.
+        """
+        from sessionkit.deployed.deployment import checked_restarts
+        from sessionkit.deployed.lives import together
+
+        lives = [*self._lives_of(batch, how, store, clock=clock)]
+        done = together(lives, checked_restarts(how.restarts))
+        return Run(self, lives[-1]._outcome, deployed=done, _store=lives[-1]._store)
+
+    def _lives_of(
+        self, batch: RecordBatch, how: Deployment, store: Any = None, *, clock: Clock | None = None
+    ) -> Iterator[Run]:
+        """Each life of a deployment, from a start of the task on.
+
+        A life that is killed commits nothing at its end: the next one begins behind the last record that was committed.
         """
         from sessionkit.deployed import lives as of_lives  # most runs need none of this
         from sessionkit.deployed.deployment import checked_clock, checked_restarts
@@ -411,7 +423,6 @@ class Plan:
             raise InvalidArgument(problem("what a changelog holds is known from its beginning only", got, want))
         state = of_lives.task_store(str(how.store), windows, self._strategy, retention_ms) if store is None else store
         batch = self._without_null_values(batch)
-        lives: list[Run] = []
         first, buffers = 0, ()
         changelog = of_lives.changelog_of(state, restarts, retention_ms)
         with alone_with(state):
@@ -426,15 +437,16 @@ class Plan:
                 kind = None if restart is None else restart.kind
                 log = changelog if kind is not None else None  # of the last life nothing is restored
                 part = whole.part(first, stop, kind, buffers=buffers, changelog=log)
-                lives.append(self._run_life(batch.slice(first, stop), state, part))
-                done: Any = lives[-1].deployed
+                life = self._run_life(batch.slice(first, stop), state, part)
+                done: Any = life.deployed
                 first, buffers = first + done.committed_count, done.buffers_left
                 if kind is not None:
                     if changelog is not None:
                         changelog.restore(state, kind)
                     state.restart_task(kind)
-        last = lives[-1]
-        return Run(self, last._outcome, deployed=of_lives.together(lives, restarts), _store=last._store)
+                del done
+                yield life
+                del life
 
     def _run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
         """One life of a deployed plan, over records that have already been read."""

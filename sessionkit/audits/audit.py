@@ -17,7 +17,7 @@ import pyarrow as pa
 from sessionkit.audits.by_effects import ByEffects, tells_effects
 from sessionkit.audits.by_kernels import ByKernels, kernels_know
 from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
-from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, most_replays, safe_retentions
+from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
@@ -297,10 +297,10 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
     Args:
         plan: the plan, with its emit strategy.
-        data: what `plan.run` takes. With restarts, with Python functions, where suppress counts bytes and of sliding
-            windows behind a full cache the records are replayed one by one, some 20,000 a second. Each partition of a
-            Spark DataFrame is an application of its own, which a task audits; the audit is a `SparkAudit` then, with
-            what they come to.
+        data: what `plan.run` takes. With Python functions, of sliding windows with restarts or behind a full cache, and
+            where a cache that can be full is lost in a restart, the records are replayed one by one, some 20,000 a
+            second. Each partition of a Spark DataFrame is an application of its own, which a task audits; the audit
+            is a `SparkAudit` then, with what they come to.
         deployment: by default one with Kafka's own defaults. The rules of both stores are simulated in memory.
     Raises:
         InvalidArgument: a store of your own, restarts that are no rows of the records, a streaming DataFrame, or a
@@ -351,18 +351,14 @@ class _Replays:
 
     def _searched(self, retention_ms: int) -> Replayed:
         notices = self._notices
+        if isinstance(notices, ByEffects):
+            retention_ms = notices.smallest_like(retention_ms)
         few = notices.few(retention_ms)
         if few is None:
             pa.default_memory_pool().release_unused()  # what is compared leaves much behind
             return self.with_retention(retention_ms, notices.known(retention_ms))._replayed
         run = notices.run_few(few, retention_ms)
         return self._compared_with(run, few.batch, retention_ms, notices.losing_of_few)._replayed
-
-    def _most_replays(self) -> int:
-        if isinstance(self._notices, ByEffects):
-            return self._notices.most_replays()
-        few = self._notices.few(self._settings.default_retention_ms)
-        return most_replays(len(self._batch if few is None else few.batch))
 
     def _compared_with(
         self,
@@ -385,7 +381,7 @@ class _Replays:
             run=run,
             _replay=self.with_retention,
             _searched=self._searched,
-            _most_replays=self._most_replays,
+            _most_replays=self._notices.most_replays,
             _noticed=(noticed := self._notices.noticed(retention_ms, run)),
             _losing=lambda wrong: losing(wrong, noticed, retention_ms),
             _waiting=waiting,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -24,14 +23,13 @@ from sessionkit.audits.verdicts import Windows, no_windows
 from sessionkit.deployed.compiled.run import runs_compiled
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
-from sessionkit.deployed.lives import task_store
+from sessionkit.deployed.lives import FORGETTING, task_store
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.segments import Segments
-from sessionkit.trace.session_trace import SessionTrace
 
 PLAYED_RECORDS = 200_000  # so many the processor replays in some seconds, and tells each retention exactly
 PRECISION = 16  # an edge is found up to this part of a retention
@@ -45,7 +43,7 @@ def tells_effects(plan: Plan, batch: RecordBatch, settings: Settings, caching: b
     if len(batch) <= PLAYED_RECORDS or are_sliding(windows):
         return False
     is_on_disk = settings.deployment.store == "rocksdb"
-    if settings.is_cached and (windows.holds == "sessions" or not is_on_disk or caching is not True):
+    if settings.is_cached and (FORGETTING[windows.holds].finds_closed or not is_on_disk or caching is not True):
         return False
     store = task_store(str(settings.deployment.store), windows, plan._strategy, settings.retention_ms)
     life = Life(retention_ms=settings.retention_ms, emit=plan._strategy, caching=caching is True)
@@ -59,6 +57,7 @@ class ByEffects(ByKernels):
         super().__init__(plan, batch, settings, caching=caching, depends=False)
         self._how = dataclasses.replace(settings.deployment, caching=caching, retention=None)
         self._found: dict[int, bytes] = {}
+        self._known: list[Noticed] = []
 
     def most_replays(self) -> int:
         """How often a search may replay all records, and look for the neighbours of that retention."""
@@ -73,20 +72,31 @@ class ByEffects(ByKernels):
         """The retentions around this one that have the same effect on each record, looked for when they are asked."""
         return _WhenAsked(lambda: {WHOLE: self._around(retention_ms)})
 
+    def smallest_like(self, retention_ms: int) -> int:
+        """The smallest retention that is known to have the same effect, with which the store holds the least."""
+        return self._around(retention_ms).more_than_ms + 1
+
     def _around(self, retention_ms: int) -> Noticed:
+        for known in self._known:
+            if known.more_than_ms < retention_ms <= known.at_most_ms:
+                return known
         found, here = Noticed(), self._effect(retention_ms)
         found.more_than_ms, found.at_most_ms = retention_ms - 1, retention_ms
         if self._effect(self._kept_ms(retention_ms)) == here:
             found.more_than_ms = self._lowest_like(here, retention_ms) - 1
             found.at_most_ms = self._highest_like(here, retention_ms)
+        self._known.append(found)
         return found
 
     def _lowest_like(self, here: bytes, same_ms: int) -> int:
         other_ms = self._settings.default_retention_ms
         if self._effect(other_ms) == here:
             return other_ms
+        while _more(other_ms) < same_ms and self._effect(_more(other_ms)) != here:
+            other_ms = _more(other_ms)  # from below, where the store holds less
+        same_ms = min(same_ms, _more(other_ms))
         while same_ms - other_ms > max(1, other_ms // PRECISION):
-            middle_ms = _between(other_ms, same_ms)
+            middle_ms = (other_ms + same_ms) // 2
             if self._effect(middle_ms) == here:
                 same_ms = middle_ms
             else:
@@ -94,11 +104,13 @@ class ByEffects(ByKernels):
         return same_ms
 
     def _highest_like(self, here: bytes, same_ms: int) -> int:
-        other_ms = FOREVER_MS
-        if self._effect(other_ms) == here:
-            return other_ms
+        if self._effect(FOREVER_MS) == here:
+            return FOREVER_MS
+        while self._effect(self._kept_ms(_more(same_ms))) == here:
+            same_ms = _more(same_ms)
+        other_ms = _more(same_ms)
         while other_ms - same_ms > max(1, same_ms // PRECISION):
-            middle_ms = _between(same_ms, other_ms)
+            middle_ms = (same_ms + other_ms) // 2
             if self._effect(self._kept_ms(middle_ms)) == here:
                 same_ms = middle_ms
             else:
@@ -117,10 +129,8 @@ class ByEffects(ByKernels):
             store = self.store(retention_ms)
             if self._on_disk:
                 store.segments, store.segment_interval_ms = Segments(retention_ms, 1), 1
-            run = self._plan._run_deployed(self._batch, self._how, store)
-            assert run.deployed is not None, "it was deployed"
             digest = hashlib.blake2b()
-            for life in run.deployed.lives:
+            for life in self._plan._lives_of(self._batch, self._how, store):
                 _add(digest, life)
                 if self._plan._strategy == "on_window_close" or self._plan._suppression or self._caching:
                     sent = life._changelog_with(old_values=False)
@@ -133,18 +143,14 @@ class ByEffects(ByKernels):
         return self._found[retention_ms]
 
 
-def _between(low_ms: int, high_ms: int) -> int:
-    return min(max(math.isqrt(low_ms * high_ms), low_ms + 1), high_ms - 1)
+def _more(retention_ms: int) -> int:
+    return max(1, 2 * retention_ms)
 
 
 def _add(digest: Any, run: Run) -> None:
-    """Adds what was done with each record: with the same, the same windows come to be."""
+    """Adds what was done with each record."""
     trace: Any = dataclasses.replace(run._outcome.kept_trace)  # which forgets what it works out for this
-    if isinstance(trace, SessionTrace):
-        columns = [trace.decision, *trace.bounds_after, trace.merges.at]
-    else:
-        columns = [trace.decision, trace.touches.record, trace.touches.start_ms, trace.touches.effect]
-    for column in columns:
+    for column in trace._effects:
         digest.update(np.ascontiguousarray(column).data)
 
 

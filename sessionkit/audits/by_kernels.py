@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
 from sessionkit.audits.noticing import are_sliding, closed_after
-from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live
+from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live, most_replays
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
@@ -190,6 +190,11 @@ class ByKernels:
         return (*_parts(session, noticed), *((BY_LOOKS, each) for each in lost))
 
     # ---- with other retentions, of the few records that decide
+
+    def most_replays(self) -> int:
+        """How often a search may replay what decides."""
+        few = self.few(self._settings.default_retention_ms)
+        return most_replays(len(self._batch if few is None else few.batch))
 
     def few(self, retention_ms: int) -> Few | None:
         """The records by which it is decided whether this retention loses nothing; None: it can be any of them."""

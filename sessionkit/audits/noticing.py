@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.audits.retentions import Losing
+from sessionkit.audits.retentions import Losing, most_replays
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
 from sessionkit.base.arrays import Longs
@@ -112,6 +112,10 @@ class ByProcessor:
 
     def few(self, _: int) -> None:
         """Any of the records can decide whether a retention loses nothing."""
+
+    def most_replays(self) -> int:
+        """How often a search may replay all records."""
+        return most_replays(len(self._batch))
 
     def known(self, _: int) -> None:
         """What our own rules come to is not known before."""

@@ -309,6 +309,8 @@ def _longer(safe: Safe) -> str:
     """What a longer retention can do where this one loses nothing by luck."""
     enough_ms = safe.recommended_ms
     rest = "" if enough_ms is None else f"; from {show_duration(enough_ms)} on none does"
+    if safe.unknown:
+        return f"Whether a somewhat longer retention loses results here was not found out{rest}."
     return f"A somewhat longer retention can lose results here, where segments expire at other times{rest}."
 
 
@@ -316,8 +318,8 @@ def _safe(safe: Safe) -> list[str]:
     """Which retentions lose nothing on the records, which one is recommended, and of which it is not known."""
     intervals, unknown, recommended = safe.intervals, safe.unknown, safe.recommended_ms
     unsure = "".join(
-        f" Whether one from {_span(each)} loses nothing is not known: RocksDB's segments "
-        "can be placed in too many ways."
+        f" Whether one from {_span(each)} loses nothing is not known: RocksDB's segments can be placed in too many "
+        "ways, or the records are too many to replay them more often."
         for each in unknown
     )
     if recommended is None:

@@ -55,6 +55,11 @@ class SessionTrace(Trace):
         """The session that each record is in at the end, after every merge; -1 for a dropped one."""
         return np.append(self.ended_in, -1)[self.window]
 
+    @property
+    def _effects(self) -> tuple[Any, ...]:
+        """What each record did to sessions: where this is the same, they are."""
+        return (self.decision, *self.bounds_after, self.merges.at)
+
     @cached_property
     def bounds_after(self) -> tuple[Longs, Longs]:
         """(start, end) of the record's window once the record is in it; -1 for a dropped record."""

@@ -56,6 +56,12 @@ class WindowTrace(Trace):
         window[self.touches.record] = self.touches.window
         return window
 
+    @property
+    def _effects(self) -> tuple[Any, ...]:
+        """What each record did to windows: where this is the same, they are."""
+        touches = self.touches
+        return (self.decision, touches.record, touches.start_ms, touches.effect)
+
     @cached_property
     def touches(self) -> Touches:
         """Every window that a record met."""

@@ -289,6 +289,25 @@ def test_a_session_hides_others_whose_end_a_restart_had_forgotten() -> None:
     assert last.trace.records()["decision"].to_pylist() == ["added", "opened"]
 
 
+@pytest.mark.parametrize(("late", "compiled"), [([], 2), ([("a", 5)], 1)])
+def test_sessions_within_the_gap_that_a_restart_shows_again_are_left_to_kernels_unless_a_record_comes_near_both(
+    late: list[tuple[str, int]], compiled: int
+) -> None:
+    """The record of "a" at 10 did not find the session at 0, which was hidden; on the disk both are there."""
+    rows = [("a", 0), ("b", 19), ("a", 10), *late, ("b", 100), ("a", 200)]
+    table = pa.table(
+        {"partition": np.zeros(len(rows), np.int32), "offset": np.arange(len(rows)), "key": [key for key, _ in rows],
+         "time": [at for _, at in rows]},
+    )  # fmt: skip
+    windows = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=0)
+    stream = Stream(windows, 10, table.append_column("value", table["time"]).append_column("real", table["time"]))
+    grouped = group_in_ms("key", timestamp="time", partition="partition", offset="offset").windowed_by(windows)
+    how = sk.Deployment.plain(store="rocksdb", retention="10ms", restarts=[2])
+    with lives_by_kernels() as by_kernels:
+        same(grouped.emit("on_window_close").count(), stream, how, None, 0)
+    assert len(by_kernels) == compiled
+
+
 def of_sliding_windows(rng: np.random.Generator, stream: Stream) -> Stream:
     """The records under sliding windows, most of them on the shortest retention that Kafka allows, or near it."""
     difference_ms = max(1, stream.windows.inactivity_gap_ms // int(rng.choice([1, 2, 5])))

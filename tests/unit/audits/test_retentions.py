@@ -8,6 +8,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.audits import retentions
+from sessionkit.audits.retentions import Safe
+from sessionkit.audits.words import _longer
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 from tests.deployments import audit_deployed
@@ -138,6 +140,11 @@ def test_words_say_which_retentions_are_safe() -> None:
         for said in lucky.words()
     )
     assert "A somewhat longer" not in repr(audit_of(windows, rows, store="rocksdb", retention="653334ms"))
+
+
+def test_a_longer_retention_that_was_not_tried_is_not_said_to_lose() -> None:
+    said = _longer(Safe(((1_000, 1_000), (9_000, None)), ((1_001, 8_999),)))
+    assert said == "Whether a somewhat longer retention loses results here was not found out; from 9 s on none does."
 
 
 def test_what_a_bounded_search_cannot_tell_is_said() -> None:

@@ -4,6 +4,7 @@ What each kind of restart does to results is compared with Kafka Streams in test
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
-from tests.deployments import run_deployed
+from tests.deployments import processor_only, run_deployed
 from tests.kinds import EACH_KIND, group_in_ms
 
 ROWS = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
@@ -96,6 +97,23 @@ def test_what_suppress_holds_back_waits_in_the_next_life() -> None:
     killed = run_deployed(plan, rows, retention="1s", restarts=[(2, "killed")], commit_every=[0])
     # read again, they count twice; and the session [0, 0], which has grown since the commit, goes out as it was then
     assert [row[1:] for row in sent(killed)] == [("a", 0, 1), ("a", 0, 3), ("b", 6, 2)]
+
+
+@pytest.mark.parametrize("by", ["kernels", "processor"])
+@pytest.mark.parametrize("what", [("until_window_closes",), ("until_time_limit", "1h")])
+def test_what_waits_is_told_by_its_own_record_whatever_life_it_came_in(by: str, what: tuple[str, ...]) -> None:
+    """It was told by a record of the last life in the row that it had in its own, or by none."""
+    rows = pd.DataFrame({"key": ["a", "b", "c", "a", "d"], "at": [0, 1, 2, 3, 4], "offset": range(10, 15), "p": 0})
+    grouped = group_in_ms("key", timestamp="at", offset="offset", partition="p").windowed_by(
+        sk.TimeWindows(size="10ms", grace="0ms")
+    )
+    plan = grouped.count().suppress(*what)  # type: ignore[arg-type]
+    with processor_only() if by == "processor" else nullcontext():
+        run = run_deployed(plan, rows, restarts=[2, 3])
+        waiting = run.suppress_buffer().table()
+    assert sorted(zip(waiting["key"], waiting["offset"].tolist(), strict=True)) == [
+        ("a", 13), ("b", 11), ("c", 12), ("d", 14),
+    ]  # fmt: skip
 
 
 def test_offsets_count_on_over_the_lives() -> None:
