@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -71,8 +71,8 @@ class HeldResults(SentResults):
     ) -> None:
         super().__init__(results.outcome, results.make_sent, flushed=results.flushed)
         self._settings, self._windows, self._aggregations, self._given = settings, windows, aggregations, results
-        self._how, self._before = how, how.buffers.held if isinstance(how.buffers, LeftBuffers) else None
-        self.lives: tuple[SentResults, ...] = (*(self._before.lives if self._before is not None else ()), results)
+        self._how, self.before = how, how.buffers if isinstance(how.buffers, LeftBuffers) else None
+        self.lives: tuple[SentResults, ...] = (*(() if self.before is None else self.before.held.lives), results)
         if settings.can_fail:
             self._played  # noqa: B018  # a full buffer stops the application before it commits
 
@@ -97,8 +97,10 @@ class HeldResults(SentResults):
         stage, columns = _RowSuppressor(self._settings, self._windows, self._aggregations), self._columns()
         if weighed:
             columns |= weights_of(self.outcome, self._given.sent, self._aggregations)
-        if self._before is not None:
-            stage.waiting = (self._before._weighed if weighed else self._before._played).left
+        if self.before is not None:
+            name = "_weighed" if weighed else "_played"
+            _from_the_first(self, lambda held: None if held.before is None else held.before.held, name)
+            stage.waiting = getattr(self.before.held, name).left
         if self._how.restart != "killed":
             out = stage.step(columns)
             return _Played(stage, out, stage.waiting)
@@ -163,14 +165,14 @@ class HeldResults(SentResults):
     @property
     def forwarded(self) -> SentResults | ResultsOfLives:
         """What went out, of all lives."""
-        if self._before is None:
+        if self.before is None:
             return self
         return ResultsOfLives(self.lives, lambda: self._played.out[_LIFE], self._part, lambda: self._sent_at)
 
     @property
     def waiting(self) -> SentResults | ResultsOfLives:  # type: ignore[override]
         """The results that wait at the end, by partition and in the order in which they would go out."""
-        if self._before is None:
+        if self.before is None:
             return SentResults(self.outcome, lambda: self._waiting(0, slice(None)), flushed=self.flushed)
         return ResultsOfLives(self.lives, lambda: self._held[_LIFE], self._waiting)
 
@@ -193,8 +195,21 @@ class LeftBuffers(LazyRows[Any]):
     """The buffers that a restart takes over, as columns; a processor gets them with all that was put into them."""
 
     def __init__(self, held: HeldResults) -> None:
-        super().__init__(lambda: len(held.outcome.batch.partitions), lambda: held.replayed.buffers_left)
+        super().__init__(lambda: len(held.outcome.batch.partitions), self._make)
         self.held = held
+
+    def _make(self) -> Sequence[Any]:
+        _from_the_first(self, lambda left: left.held.before, "_rows")
+        return self.held.replayed.buffers_left
+
+
+def _from_the_first(last: Any, before: Callable[[Any], Any], name: str) -> None:
+    """Works out for each life before what it goes on with: one after the other, as too many would nest too deeply."""
+    lives = []
+    while (last := before(last)) is not None and name not in vars(last):
+        lives.append(last)
+    for each in reversed(lives):
+        getattr(each, name)
 
 
 class ReplayedResults(LazyRows[Forwarded]):

@@ -116,6 +116,20 @@ def test_what_waits_is_told_by_its_own_record_whatever_life_it_came_in(by: str, 
     ]  # fmt: skip
 
 
+def test_suppress_goes_on_over_very_many_lives() -> None:
+    """Each took over what the one before left, one call in the other: hundreds nested too deeply."""
+    rows = pd.DataFrame({"key": ["a", "b"] * 200, "at": range(400)})
+    grouped = group_in_ms("key", timestamp="at").windowed_by(sk.TimeWindows(size="10ms", grace="0ms"))
+    plan = grouped.count().suppress("until_window_closes")
+    runs = [run_deployed(plan, rows, restarts=range(399))]
+    with processor_only():
+        runs.append(run_deployed(plan, rows, restarts=range(399)))
+    one, other = ((run.changelog(), run.suppress_buffer().table(), run.suppress_buffer().most_bytes) for run in runs)
+    pd.testing.assert_frame_equal(one[0], other[0])
+    pd.testing.assert_frame_equal(one[1], other[1])
+    assert one[2] == other[2]
+
+
 def test_offsets_count_on_over_the_lives() -> None:
     assert run_of([1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
     assert run_of([(3, "killed")], commit_every=[1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
