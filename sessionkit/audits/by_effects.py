@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sessionkit.audits.by_kernels import ByKernels
-from sessionkit.audits.noticing import are_sliding, still_there
+from sessionkit.audits.noticing import are_sliding, last_looks, still_there, waiting_of
 from sessionkit.audits.retentions import most_replays
 from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import Windows, no_windows
@@ -35,6 +35,7 @@ PLAYED_RECORDS = 200_000  # so many the processor replays in some seconds, and t
 PRECISION = 16  # an edge is found up to this part of a retention
 RUNS_OF_EACH = 20  # that a retention takes whose neighbours are looked for
 FEWEST = 3
+SENT = ("offset", "partition", "window_start_ms", "window_end_ms")
 
 
 def tells_effects(plan: Plan, batch: RecordBatch, settings: Settings, caching: bool | str) -> bool:
@@ -65,8 +66,11 @@ class ByEffects(ByKernels):
 
     def waiting(self, expected: Run, run: Run) -> Windows:
         """Final results that are still in Kafka's store as no look for them came before the records ended."""
-        is_on_close = self._plan._strategy == "on_window_close"
-        return still_there(expected, run) if is_on_close else no_windows(expected)
+        return waiting_of(expected, run) if self._is_on_close else no_windows(expected)
+
+    @property
+    def _is_on_close(self) -> bool:
+        return self._plan._strategy == "on_window_close"
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """The retentions around this one that have the same effect on each record, looked for when they are asked."""
@@ -130,27 +134,40 @@ class ByEffects(ByKernels):
             if self._on_disk:
                 store.segments, store.segment_interval_ms = Segments(retention_ms, 1), 1
             digest = hashlib.blake2b()
-            for life in self._plan._lives_of(self._batch, self._how, store):
-                _add(digest, life)
-                if self._plan._strategy == "on_window_close" or self._plan._suppression or self._caching:
+            for so_far in last_looks(self._plan._lives_of(self._batch, self._how, store)):
+                life, last = so_far
+                _add(digest, life._outcome.kept_trace)
+                if self._is_on_close or self._plan._suppression or self._caching:
                     sent = life._changelog_with(old_values=False)
-                    for name in ("offset", "partition", "window_start_ms", "window_end_ms"):
-                        digest.update(np.ascontiguousarray(sent[name]).data)
+                    _add_columns(digest, [sent[name] for name in SENT])
+            expected = self._expected(retention_ms)
             if self._holds_sessions:
-                kept_ms = max(self._settings.default_retention_ms, retention_ms - 1)
-                _add(digest, self._plan.suppress(None)._run_batch(self._batch, retention_ms=kept_ms))
+                _add(digest, expected._outcome.kept_trace)
+            if self._is_on_close:
+                there = still_there(expected, last, life._store)
+                _add_columns(digest, (there.partition, there.key.indices, there.start_ms, there.end_ms))
             self._found[retention_ms] = digest.digest()
         return self._found[retention_ms]
+
+    def _expected(self, retention_ms: int) -> Run:
+        """What our own rules come to; of other windows than sessions that is the same with any retention."""
+        if not self._holds_sessions:
+            return self._everything
+        kept_ms = max(self._settings.default_retention_ms, retention_ms - 1)
+        return self._plan.suppress(None)._run_batch(self._batch, retention_ms=kept_ms)
 
 
 def _more(retention_ms: int) -> int:
     return max(1, 2 * retention_ms)
 
 
-def _add(digest: Any, run: Run) -> None:
+def _add(digest: Any, trace: Any) -> None:
     """Adds what was done with each record."""
-    trace: Any = dataclasses.replace(run._outcome.kept_trace)  # which forgets what it works out for this
-    for column in trace._effects:
+    _add_columns(digest, dataclasses.replace(trace)._effects)  # a copy, which forgets what it works out for this
+
+
+def _add_columns(digest: Any, columns: Iterable[Any]) -> None:
+    for column in columns:
         digest.update(np.ascontiguousarray(column).data)
 
 

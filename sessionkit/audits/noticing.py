@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,23 +70,42 @@ def closed_after(expected: Run, last: Longs) -> Windows:
     return windows_of(expected, closes.window, closes.start_ms, closes.end_ms)
 
 
-def still_there(expected: Run, run: Run) -> Windows:
-    """The final results that became so after the last look, of which Kafka's store has the windows at the end."""
-    assert run.deployed is not None, "it was deployed"
+def last_looks(lives: Iterable[Run]) -> Iterator[tuple[Run, Longs]]:
+    """(life, the record of the last look for final results of each partition up to its end; -1: none came yet)."""
+    last, start = np.empty(0, np.int64), 0
+    for life in lives:
+        done: Any = life.deployed
+        last = last if len(last) else np.full(len(life._outcome.batch.partitions), -1)
+        for look in done.looks if done.spans is None else ():
+            last[look.partition] = start + look.at
+        if done.spans is not None:
+            first = done.spans.first
+            some = np.flatnonzero(first[1:] > first[:-1])
+            last[some] = start + done.spans.at[first[1:][some] - 1]
+        start += done.committed_count
+        yield life, last
+
+
+def still_there(expected: Run, last: Longs, store: Any) -> Windows:
+    """The final results that became so after these last looks, of which Kafka's store has the windows at the end."""
     windows = expected.plan._complete_windows
-    last = np.full(len(expected.trace.batch.partitions), -1, np.int64)
-    for look in run.deployed.looks:
-        last[look.partition] = look.at
     there = closed_after(expected, last)
     ids = there.ids()
     read, bound = READ_FINALS[windows.holds]
     found = set()
     for partition in sorted({id.partition for id in ids}):
         times = [getattr(id, bound) for id in ids if id.partition == partition]
-        for each in getattr(run._store, read)(min(times), max(times), partition=partition):
+        for each in getattr(store, read)(min(times), max(times), partition=partition):
             end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
             found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
     return there.take(np.flatnonzero([id in found for id in ids]))
+
+
+def waiting_of(expected: Run, run: Run) -> Windows:
+    """The same of a whole run."""
+    assert run.deployed is not None, "it was deployed"
+    *_, (_, last) = last_looks(run.deployed.lives)
+    return still_there(expected, last, run._store)
 
 
 class ByProcessor:
@@ -132,7 +151,7 @@ class ByProcessor:
 
         Whether it has them depends on the retention, which it notices as of any other look.
         """
-        return still_there(expected, run) if self._waits else no_windows(expected)
+        return waiting_of(expected, run) if self._waits else no_windows(expected)
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """What the store of a run noticed, and what our own rules would; from now on reads only look."""

@@ -206,5 +206,27 @@ def test_retentions_of_the_same_effect_are_those_that_the_store_of_the_processor
     assert left > 0
 
 
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+def test_what_waits_in_the_store_at_the_end_hangs_on_the_retention_as_well(store: str) -> None:
+    """The record of "b" closes the session of "a", and no look comes any more: with some retentions it is gone."""
+    table = pa.table(
+        {"key": ["z", "a", "b"], "time": [0, 1, 10_000_000], "arrival": [1_000_000, 1_000_001, 1_000_002],
+         "partition": [0, 0, 0]},
+    )  # fmt: skip
+    windows = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=0)
+    grouped = group_in_ms("key", timestamp="time", partition="partition").windowed_by(windows)
+    plan, told = grouped.emit("on_window_close").count(), {"caching": False, "emit_interval": "10m", "clock": "arrival"}
+    how = sk.Deployment(store=store, restarts=[0], **told)  # type: ignore[arg-type]
+    with patch.object(by_effects, "PLAYED_RECORDS", -1):
+        one = sk.audit(plan, table, how)
+        found, unknown = one.safe_retentions_ms, one.unknown_retentions_ms
+    other = sk.audit(plan, table, how)
+    assert one.counts() == other.counts()
+    known = other.safe_retentions_ms[-1]
+    assert found[-1][1] is known[1] is None
+    assert found[-1][0] >= known[0] > 1_000_000
+    assert not _is_in(10, found) and not _is_in(10, unknown)
+
+
 def _is_in(ms: int, spans: Any) -> bool:
     return any(low <= ms and (high is None or ms <= high) for low, high in spans)
