@@ -179,7 +179,8 @@ def drawn_again(seed: int) -> tuple[sk.Plan, pa.Table, sk.Deployment]:
     return plan, table, dataclasses.replace(how, restarts=rows)
 
 
-@pytest.mark.lengthy
+@pytest.mark.slow
+@pytest.mark.compiled
 @pytest.mark.parametrize("first", range(4))
 def test_retentions_of_the_same_effect_are_those_that_the_store_of_the_processor_tells(first: int) -> None:
     settled = left = 0
