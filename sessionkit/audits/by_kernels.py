@@ -18,16 +18,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of, met_again, noticed_of
-from sessionkit.audits.noticing import are_sliding, closed_after
+from sessionkit.audits.noticing import are_sliding, waiting_of
 from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live, most_replays
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import WindowId, Windows, no_windows
+from sessionkit.audits.verdicts import Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.deployed.compiled.run import null_values, runs_compiled
 from sessionkit.deployed.compiled.session_cache import AHEAD, FOUND, IS_KEPT
-from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE, span_ms
 from sessionkit.deployed.lives import FORGETTING, task_store, together
@@ -112,19 +111,7 @@ class ByKernels:
     def waiting(self, expected: Run, run: Run) -> Windows:
         """Final results that the store still has at the end, as no look came after they had become final."""
         assert run.deployed is not None, "it was deployed"
-        if (looks := run.deployed.spans) is None:
-            return no_windows(expected)
-        is_none = looks.first[1:] == looks.first[:-1]
-        there = closed_after(expected, np.append(looks.at, -1)[np.where(is_none, -1, looks.first[1:] - 1)])
-        time_ms = there.end_ms if self._holds_sessions else there.start_ms
-        found: set[WindowId] = set()
-        for number in np.unique(there.partition).tolist():
-            of = time_ms[there.partition == number]
-            left: Any = found_at_end(run._store, number)  # type: ignore[arg-type]
-            left = left.take(np.flatnonzero((left.time_ms >= of.min()) & (left.time_ms <= of.max())))
-            ends_ms = left.end_ms if self._holds_sessions else self._windows.ends_ms(left.start_ms)
-            found.update(Windows(left.partition, left.key, left.start_ms, ends_ms).ids())
-        return there.take(np.flatnonzero([id in found for id in there.ids()]))
+        return no_windows(expected) if run.deployed.spans is None else waiting_of(expected, run)
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """What the results of a run with this retention depended on, by part of the records."""

@@ -13,6 +13,7 @@ from sessionkit.audits.settings import Settings
 from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
+from sessionkit.deployed.compiled.stores import found_at_end
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import Parts
 from sessionkit.deployed.lives import FORGETTING, forgetting_store
@@ -88,17 +89,23 @@ def last_looks(lives: Iterable[Run]) -> Iterator[tuple[Run, Longs]]:
 
 def still_there(expected: Run, last: Longs, store: Any) -> Windows:
     """The final results that became so after these last looks, of which Kafka's store has the windows at the end."""
-    windows = expected.plan._complete_windows
+    windows, found = expected.plan._complete_windows, set[WindowId]()
     there = closed_after(expected, last)
-    ids = there.ids()
     read, bound = READ_FINALS[windows.holds]
-    found = set()
-    for partition in sorted({id.partition for id in ids}):
-        times = [getattr(id, bound) for id in ids if id.partition == partition]
-        for each in getattr(store, read)(min(times), max(times), partition=partition):
+    times_ms = getattr(there, bound)
+    for partition in np.unique(there.partition).tolist():
+        of = times_ms[there.partition == partition]
+        low_ms, high_ms = int(of.min()), int(of.max())
+        left: Any = found_at_end(store, partition)
+        if left is not None:
+            left = left.take(np.flatnonzero((left.time_ms >= low_ms) & (left.time_ms <= high_ms)))
+            ends_ms = windows.ends_ms(left.start_ms) if bound == "start_ms" else left.end_ms
+            found.update(Windows(left.partition, left.key, left.start_ms, ends_ms).ids())
+            continue
+        for each in getattr(store, read)(low_ms, high_ms, partition=partition):
             end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
             found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
-    return there.take(np.flatnonzero([id in found for id in ids]))
+    return there.take(np.flatnonzero([id in found for id in there.ids()]))
 
 
 def waiting_of(expected: Run, run: Run) -> Windows:
