@@ -99,27 +99,14 @@ class ByEffects(ByKernels):
         while _more(other_ms) < same_ms and self._effect(_more(other_ms)) != here:
             other_ms = _more(other_ms)  # from below, where the store holds less
         same_ms = min(same_ms, _more(other_ms))
-        while same_ms - other_ms > max(1, other_ms // PRECISION):
-            middle_ms = (other_ms + same_ms) // 2
-            if self._effect(middle_ms) == here:
-                same_ms = middle_ms
-            else:
-                other_ms = middle_ms
-        return same_ms
+        return _edge(same_ms, other_ms, lambda ms: self._effect(ms) == here)
 
     def _highest_like(self, here: bytes, same_ms: int) -> int:
         if self._effect(FOREVER_MS) == here:
             return FOREVER_MS
         while self._effect(self._kept_ms(_more(same_ms))) == here:
             same_ms = _more(same_ms)
-        other_ms = _more(same_ms)
-        while other_ms - same_ms > max(1, same_ms // PRECISION):
-            middle_ms = (same_ms + other_ms) // 2
-            if self._effect(self._kept_ms(middle_ms)) == here:
-                same_ms = middle_ms
-            else:
-                other_ms = middle_ms
-        return same_ms
+        return _edge(same_ms, _more(same_ms), lambda ms: self._effect(self._kept_ms(ms)) == here)
 
     def _kept_ms(self, retention_ms: int) -> int:
         """A retention that keeps, without segments, all that any up to this one keeps with them."""
@@ -159,6 +146,17 @@ class ByEffects(ByKernels):
 
 def _more(retention_ms: int) -> int:
     return max(1, 2 * retention_ms)
+
+
+def _edge(same_ms: int, other_ms: int, is_same: Callable[[int], bool]) -> int:
+    """The retention that is farthest from `same_ms`, on the way to another one, and known to be the same."""
+    while abs(other_ms - same_ms) > max(1, min(same_ms, other_ms) // PRECISION):
+        middle_ms = (same_ms + other_ms) // 2
+        if is_same(middle_ms):
+            same_ms = middle_ms
+        else:
+            other_ms = middle_ms
+    return same_ms
 
 
 def _add(digest: Any, trace: Any) -> None:
