@@ -297,10 +297,11 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit 
 
     Args:
         plan: the plan, with its emit strategy.
-        data: what `plan.run` takes. With Python functions, of sliding windows with restarts or behind a full cache, and
-            where a cache that can be full is lost in a restart, the records are replayed one by one, some 20,000 a
-            second. Each partition of a Spark DataFrame is an application of its own, which a task audits; the audit
-            is a `SparkAudit` then, with what they come to.
+        data: what `plan.run` takes. With Python functions, of sliding windows with restarts or behind a full cache,
+            where a cache that can be full is lost in a restart, and of up to 200,000 records with restarts or where
+            suppress counts bytes, the records are replayed one by one, some 20,000 a second. Each partition of a Spark
+            DataFrame is an application of its own, which a task audits; the audit is a `SparkAudit` then, with what
+            they come to.
         deployment: by default one with Kafka's own defaults. The rules of both stores are simulated in memory.
     Raises:
         InvalidArgument: a store of your own, restarts that are no rows of the records, a streaming DataFrame, or a

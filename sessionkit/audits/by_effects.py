@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from sessionkit.audits.by_kernels import ByKernels
-from sessionkit.audits.noticing import are_sliding, last_looks, still_there, waiting_of
+from sessionkit.audits.noticing import are_sliding, last_looks, still_there
 from sessionkit.audits.retentions import most_replays
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import Windows, no_windows
 from sessionkit.deployed.compiled.run import runs_compiled
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
@@ -63,14 +62,6 @@ class ByEffects(ByKernels):
     def most_replays(self) -> int:
         """How often a search may replay all records, and look for the neighbours of that retention."""
         return most_replays(RUNS_OF_EACH * len(self._batch), FEWEST)
-
-    def waiting(self, expected: Run, run: Run) -> Windows:
-        """Final results that are still in Kafka's store as no look for them came before the records ended."""
-        return waiting_of(expected, run) if self._is_on_close else no_windows(expected)
-
-    @property
-    def _is_on_close(self) -> bool:
-        return self._plan._strategy == "on_window_close"
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """The retentions around this one that have the same effect on each record, looked for when they are asked."""

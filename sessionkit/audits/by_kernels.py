@@ -110,8 +110,11 @@ class ByKernels:
 
     def waiting(self, expected: Run, run: Run) -> Windows:
         """Final results that the store still has at the end, as no look came after they had become final."""
-        assert run.deployed is not None, "it was deployed"
-        return no_windows(expected) if run.deployed.spans is None else waiting_of(expected, run)
+        return waiting_of(expected, run) if self._is_on_close else no_windows(expected)
+
+    @property
+    def _is_on_close(self) -> bool:
+        return self._plan._strategy == "on_window_close"
 
     def noticed(self, retention_ms: int, run: Run) -> Mapping[Hashable, Noticed]:
         """What the results of a run with this retention depended on, by part of the records."""
