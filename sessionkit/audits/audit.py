@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,29 +18,24 @@ from sessionkit.audits.by_kernels import ByKernels, kernels_know
 from sessionkit.audits.noticing import ByProcessor, cache_in_effect, depends_on_retention
 from sessionkit.audits.retentions import Losing, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
+from sessionkit.audits.sides import Sides, Windows, no_windows, sent_by_all, windows_in, windows_of
 from sessionkit.audits.suppressed import SuppressAudit
 from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
-    CAME,
-    COMES_LATE,
     LOST,
-    ONLY_IN_KAFKA,
-    OTHER_VALUE,
     VERDICTS,
+    WAITING,
     Compared,
-    Sides,
-    WindowId,
-    Windows,
-    no_windows,
-    verdict_on,
-    windows_in,
-    windows_of,
+    holders_of,
+    verdicts_on,
+    wrong_in,
+    wrong_of,
 )
-from sessionkit.audits.words import AuditInWords, Told
-from sessionkit.base.arrays import Longs, joined
+from sessionkit.audits.words import AuditInWords
+from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
-from sessionkit.base.process import without_collections
+from sessionkit.base.process import release_unused, without_collections
 from sessionkit.base.progress import progress
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.noticed import FOREVER_MS, Noticed
@@ -62,9 +56,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from sessionkit.spark.views.summaries import SparkAudit
-
-
-AGAIN, WAITING = range(2)  # the windows that are looked for among those that are compared
 
 
 @answers_calls("audit")
@@ -97,24 +88,34 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     # ---- its findings
 
+    @property
+    def _plan(self) -> Plan:
+        return self.expected.plan
+
     @cached_property
-    def _told(self) -> Told:
+    def _counts(self) -> dict[str, int]:
         found, metrics = Counter(self._verdicts.tolist()), self.run.metrics()
         compared = self._compared
-        counts = {
+        return {
             "expected": int(compared.expected.is_there.sum()),
             "sent": int(compared.sent.times.sum()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": int((compared.among(WAITING) & (self._verdicts == LOST)).sum()),
-            "lost_in_larger": len(holders := self._holders),
+            "lost_in_larger": len(holders := holders_of(self._compared, self._verdicts)),
             "larger": len(set(holders)),
             "dropped_records": metrics["records-dropped"] + metrics["dropped-expired"],
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }
+
+    @cached_property
+    def _is_sure(self) -> bool:
         kept_ms, paths = self.settings.retention_ms, (Path(each) for each in self._noticed.values())
-        is_sure = all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths)
-        return Told(self.expected.plan, counts, is_sure, self.expected._late_remarks)
+        return all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths)
+
+    @property
+    def _remarks(self) -> list[str]:
+        return self.expected._late_remarks
 
     def table(self) -> Frame:
         """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
@@ -134,15 +135,14 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """The observations that the results depended on, and the parts of the records of which some are wrong."""
         if retention_ms != self.settings.retention_ms:
             return self._searched(retention_ms)
-        return Replayed(self._noticed, self._losing(_wrong(self._compared, self._verdicts)))
+        return Replayed(self._noticed, self._losing(wrong_of(self._compared, self._verdicts)))
 
     @property
     def _replayed(self) -> Replayed:
         """The same of this audit alone, of which nothing is kept; part by part, as that takes less memory."""
         whole = self._by_rows
-        parts = (Compared.of_part(sides) for sides in self._sides.parts()) if whole is None else (whole,)
-        wrong = [_wrong(part, _verdicts_on(part))._asdict() for part in parts]
-        return Replayed(self._noticed, self._losing(Windows(**joined(*wrong))))
+        wrong = wrong_in(self._sides) if whole is None else wrong_of(whole, verdicts_on(whole))
+        return Replayed(self._noticed, self._losing(wrong))
 
     def beside_emit_on_close(self) -> SuppressAudit[Frame]:
         """The final results of suppress beside those that emit-on-close sends, both on a store that forgets nothing.
@@ -200,7 +200,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
     @cached_property
     def _verdicts(self) -> npt.NDArray[np.object_]:
         """How each window that is compared came out."""
-        return _verdicts_on(self._compared)
+        return verdicts_on(self._compared)
 
     @property
     def _sent_again(self) -> Windows:
@@ -215,23 +215,6 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
 
     def _frame(self, rows: Longs) -> Frame:
         return tables.frame_of(self._columns(rows), self.expected._outcome.batch)
-
-    @property
-    def _holders(self) -> list[WindowId]:
-        """For each lost result that is part of a larger session: that session, which Kafka sent instead."""
-        larger: dict[tuple[int, Any], list[WindowId]] = {}
-        is_lost = (self._verdicts == LOST) & ~self._compared.among(WAITING)
-        only, gone = (np.flatnonzero(each) for each in (self._verdicts == ONLY_IN_KAFKA, is_lost))
-        if not len(only):
-            return []
-        for id in self._compared.windows.take(self._compared.in_order(only)).ids():
-            larger.setdefault((id.partition, id.key), []).append(id)
-        holders = []
-        for lost in self._compared.windows.take(gone).ids():
-            of_key = larger.get((lost.partition, lost.key), [])
-            place = bisect_left(of_key, lost.end_ms, key=lambda id: id.end_ms)
-            holders += [id for id in of_key[place : place + 1] if id.start_ms <= lost.start_ms]
-        return holders
 
     @cached_property
     def _held_final_count(self) -> int:
@@ -252,25 +235,6 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
         """How many records are late, and count in Kafka, as its stream time starts anew with each life of the task."""
         kafka = np.concatenate([life.trace.decision for life in self._lives])
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
-
-
-def _verdicts_on(compared: Compared) -> npt.NDArray[np.object_]:
-    expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
-    out = np.array([AS_IT_SHOULD, COMES_LATE], object)[(kafka.offset > expected.offset).view(np.int8)]
-    out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
-    is_compared = expected.is_there & kafka.is_there
-    rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
-    sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
-    out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
-    # of a window whose value waits in the buffer of suppress, an older value may have been sent before
-    out[(out == OTHER_VALUE) & compared.among(WAITING)] = LOST
-    return out
-
-
-def _wrong(compared: Compared, verdicts: npt.NDArray[np.object_]) -> Windows:
-    """The windows that never come, or with another value."""
-    wrong = ~np.isin(verdicts, CAME) & ~((verdicts == LOST) & compared.among(WAITING))
-    return compared.windows.take(np.flatnonzero(wrong))
 
 
 def store_at_end(run: Run) -> Store:
@@ -343,12 +307,20 @@ class _Replays:
 
     def with_retention(self, retention_ms: int, known: Outcome | None = None) -> Audit:
         """The audit with this retention; `known` is what our own rules come to."""
-        notices = self._notices
-        run = self._plan._run_deployed(self._batch, self._how, notices.store(retention_ms))
-        notices.take(run)
+        notices, run = self._notices, self._run(retention_ms)
         if self._plan._complete_windows.holds == "windows":
             known = notices.known(retention_ms)
         return self._compared_with(run, self._batch, retention_ms, notices.losing, known)
+
+    def _run(self, retention_ms: int) -> Run:
+        run = self._plan._run_deployed(self._batch, self._how, self._notices.store(retention_ms))
+        self._notices.take(run)
+        return run
+
+    def _expected(self, batch: RecordBatch, retention_ms: int, known: Outcome | None) -> Run:
+        # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
+        kept_ms, ours = max(self._settings.default_retention_ms, retention_ms - 1), _with_room(self._plan)
+        return ours._run_batch(batch, retention_ms=kept_ms) if known is None else Run(ours, known)
 
     def _searched(self, retention_ms: int) -> Replayed:
         notices = self._notices
@@ -356,10 +328,30 @@ class _Replays:
             retention_ms = notices.smallest_like(retention_ms)
         few = notices.few(retention_ms)
         if few is None:
-            pa.default_memory_pool().release_unused()  # what is compared leaves much behind
+            release_unused(len(self._batch))  # what is compared leaves much behind
+            if self._sends_updates:
+                return self._updates_replayed(retention_ms)
             return self.with_retention(retention_ms, notices.known(retention_ms))._replayed
         run = notices.run_few(few, retention_ms)
         return self._compared_with(run, few.batch, retention_ms, notices.losing_of_few)._replayed
+
+    @property
+    def _sends_updates(self) -> bool:
+        """Whether updates of sessions are all that is sent."""
+        plan = self._plan
+        is_of_updates = plan._strategy == "on_window_update" and plan._suppression is None
+        return is_of_updates and plan._complete_windows.holds != "windows"
+
+    def _updates_replayed(self, retention_ms: int) -> Replayed:
+        """The same of updates: the run is let go before what should be is made, as each of them takes much memory."""
+        notices, run = self._notices, self._run(retention_ms)
+        noticed = notices.noticed(retention_ms, run)
+        sent = sent_by_all(run.deployed.lives, list(run._outcome.folds))  # type: ignore[union-attr]  # it was deployed
+        del run
+        expected = self._expected(self._batch, retention_ms, notices.known(retention_ms))
+        none = no_windows(expected)  # that a record opens again after their end, or that wait
+        wrong = wrong_in(Sides.beside(sent, (expected,), none, none))
+        return Replayed(noticed, notices.losing(wrong, noticed, retention_ms))
 
     def _compared_with(
         self,
@@ -369,9 +361,7 @@ class _Replays:
         losing: Callable[..., Losing],
         known: Outcome | None = None,
     ) -> Audit:
-        # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-        kept_ms, ours = max(self._settings.default_retention_ms, retention_ms - 1), _with_room(self._plan)
-        expected = ours._run_batch(batch, retention_ms=kept_ms) if known is None else Run(ours, known)
+        expected = self._expected(batch, retention_ms, known)
         if self._plan._suppression is not None:
             waiting = windows_in(run.suppress_buffer()._columns)
         else:

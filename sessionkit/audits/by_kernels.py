@@ -21,7 +21,7 @@ from sessionkit.audits.met_again import Few, MetAgain, Spans, events_of, few_of,
 from sessionkit.audits.noticing import are_sliding, waiting_of
 from sessionkit.audits.retentions import KEPT_PATHS, Losing, is_live, most_replays
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import Windows, no_windows
+from sessionkit.audits.sides import Windows, no_windows
 from sessionkit.base.arrays import Flags, Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX

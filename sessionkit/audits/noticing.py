@@ -10,7 +10,7 @@ import numpy as np
 
 from sessionkit.audits.retentions import Losing, most_replays
 from sessionkit.audits.settings import Settings
-from sessionkit.audits.verdicts import WindowId, Windows, no_windows, windows_of
+from sessionkit.audits.sides import WindowId, Windows, no_windows, windows_of
 from sessionkit.base.arrays import Longs
 from sessionkit.base.decisions import LATE
 from sessionkit.deployed.compiled.stores import found_at_end

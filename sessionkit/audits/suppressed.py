@@ -10,7 +10,8 @@ from typing import Generic
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.audits.verdicts import Compared, Sides, windows_in
+from sessionkit.audits.sides import Sides, windows_in
+from sessionkit.audits.verdicts import Compared
 from sessionkit.audits.words import LETS_GO
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls

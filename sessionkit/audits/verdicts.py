@@ -1,157 +1,30 @@
-"""What runs sent downstream, window by window, and how the results of two sides compare."""
+"""How the results of two sides compare, window by window."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, order_by, taken
+from sessionkit.audits.sides import NOT_RESULTS, Results, Sent, Sides, WindowId, Windows, python_list, windows_of
+from sessionkit.base.arrays import Codes, Column, Flags, Longs, arrow_array, is_null, joined, taken
 from sessionkit.deployed.compiled.sent import SentResults
 from sessionkit.engine.sent_values import with_nulls
 from sessionkit.run import Run
-from sessionkit.suppression.stage import can_be_null, numbered
-from sessionkit.trace.loops import grouped
-from sessionkit.trace.sent import last_of_places, last_updates
-from sessionkit.views import tables
+from sessionkit.suppression.stage import numbered
 from sessionkit.views.comparison.comparison import are_equal
 
 VERDICTS = ("as it should be", "lost", "sent twice", "other value", "only in Kafka", "late")
 AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS
-NOT_RESULTS = ("what", "offset")  # columns of what a side sent
-ROWS_AT_ONCE = 1_000_000
+AGAIN, WAITING = range(2)  # the windows that are looked for among those that are compared
 CAME = (AS_IT_SHOULD, SENT_TWICE, COMES_LATE)  # with the right value
-
-
-class WindowId(NamedTuple):
-    """The identity of a result: its partition, its key and its bounds."""
-
-    partition: int
-    key: Any
-    start_ms: int
-    end_ms: int
-
-
-class Sent(NamedTuple):
-    """The results sent for a window: how often, the last value, and by which record."""
-
-    times: int
-    value: tuple[Any, ...]
-    offset: int
-
-
-class Windows(NamedTuple):
-    """Windows as columns, a row each."""
-
-    partition: Longs
-    key: pa.DictionaryArray
-    start_ms: Longs
-    end_ms: Longs
-
-    def take(self, rows: Longs) -> Windows:
-        """Those at `rows`."""
-        numbers = (column[rows] for column in (self.partition, self.start_ms, self.end_ms))
-        partition, start_ms, end_ms = numbers
-        return Windows(partition, self.key.take(arrow_array(rows)), start_ms, end_ms)
-
-    def ids(self) -> list[WindowId]:
-        """The windows one by one."""
-        columns = (self.partition.tolist(), self.key.to_pylist(), self.start_ms.tolist(), self.end_ms.tolist())
-        return [WindowId(*place) for place in zip(*columns, strict=True)]
-
-    def order(self) -> Longs:
-        """The rows by partition, end, start and key, of which the text counts."""
-        code, rank = self.key.indices.to_numpy(), np.full(len(self.key.dictionary), -1)
-        rank[code] = 0
-        there = np.flatnonzero(rank == 0)  # of all keys
-        texts = [str(key) for key in self.key.dictionary.take(arrow_array(there)).to_pylist()]
-        rank[there[sorted(range(len(texts)), key=texts.__getitem__)]] = np.arange(len(texts))
-        return order_by(self.partition, self.end_ms, self.start_ms, rank[code])
-
-
-def windows_of(run: Run, row: Codes, start_ms: Longs, end_ms: Longs) -> Windows:
-    """Windows of a run, by their rows and the bounds that they had at some time."""
-    trace, columns = run.trace, run.trace.window_columns
-    partition = trace.batch.partitions[columns.partition[row]].astype(np.int64)
-    code = arrow_array(columns.key[row])
-    are_few = len(row) < len(trace.keys)  # then their keys alone
-    key = trace.keys.take(code).dictionary_encode() if are_few else pa.DictionaryArray.from_arrays(code, trace.keys)
-    return Windows(partition, key, start_ms, end_ms)
-
-
-def no_windows(run: Run) -> Windows:
-    """None of a run's windows."""
-    none = np.empty(0, np.int64)
-    return windows_of(run, none.astype(np.int32), none, none)
-
-
-def windows_in(columns: Mapping[str, Any]) -> Windows:
-    """The window of each row of a changelog, or of a table."""
-    names = ("partition", "window_start_ms", "window_end_ms")
-    partition, start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in names)
-    key = columns["key"]
-    key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
-    return Windows(partition, key.dictionary_encode(), start_ms, end_ms)
-
-
-class Results(NamedTuple):
-    """What one side sent for each window of a comparison."""
-
-    is_there: Flags
-    times: Longs
-    offset: Longs
-    values: Mapping[str, Column]  # null where nothing is there
-
-    @classmethod
-    def joined(cls, parts: Sequence[Results]) -> Results:
-        """Those of all parts, one after the other."""
-        is_there, times, offset = (np.concatenate(column) for column in zip(*(p[:3] for p in parts), strict=True))
-        return cls(is_there, times, offset, joined(*(each.values for each in parts)))
-
-    def sent(self, rows: Longs) -> list[Sent | None]:
-        """What it sent for these windows, one by one."""
-        values = zip(*(python_list(column) for column in taken(self.values, rows).values()), strict=True)
-        told = zip(*(column[rows].tolist() for column in (self.is_there, self.times, self.offset)), values, strict=True)
-        return [Sent(times, value, offset) if is_there else None for is_there, times, offset, value in told]
-
-
-class Sides(NamedTuple):
-    """What two sides sent, row by row: runs one after the other, final results or updates and tombstones.
-
-    `windows` are those of the rows of both sides and of others, which are looked for among them; `begins` is where each
-    of them begins.
-    """
-
-    windows: Windows
-    begins: Longs
-    columns: Sequence[Mapping[str, Column]]
-
-    @classmethod
-    def of(cls, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> Sides:
-        """The results of these runs."""
-        names = list(expected[0]._outcome.folds)
-        (ours, one), (theirs, other) = (_sent_by_all(runs, names) for runs in (expected, sent))
-        places = (ours, theirs, *others)
-        begins = np.cumsum([0, *(len(each.start_ms) for each in places)])[:-1]
-        return cls(Windows(**joined(*(each._asdict() for each in places))), begins, (one, other))
-
-    def parts(self) -> Iterator[Sides]:
-        """The same of some keys after the others: what is made of a part takes less memory."""
-        key = self.windows.key.indices.to_numpy()
-        count = 1 + len(key) // ROWS_AT_ONCE
-        first, rows = grouped(key % count, count)
-        for own in np.split(rows, first[1:-1]):
-            begins = np.searchsorted(own, self.begins)
-            of = [own[begins[i] : begins[i + 1]] - self.begins[i] for i in range(2)]
-            columns = [taken(side, rows) for side, rows in zip(self.columns, of, strict=True)]
-            yield Sides(self.windows.take(own), begins, columns)
 
 
 @dataclass(frozen=True)
@@ -198,9 +71,11 @@ class Compared:
     @classmethod
     def of_part(cls, sides: Sides) -> Compared:
         """The windows as they come."""
-        every, names = sides.windows, [name for name in sides.columns[0] if name not in NOT_RESULTS]
+        every = Windows(**joined(*(each._asdict() for each in sides.windows)))
+        begins = np.cumsum([len(each.start_ms) for each in sides.windows])[:-1]
+        names = [name for name in sides.columns[0] if name not in NOT_RESULTS]
         number, some = numbered(every.partition, every.key.indices.to_numpy(), every.start_ms, every.end_ms)
-        codes = np.split(number, sides.begins[1:])
+        codes = np.split(number, begins)
         last = [_last_results(side, code, len(some)) for side, code in zip(sides.columns, codes, strict=False)]
         found = np.flatnonzero((last[0] >= 0) | (last[1] >= 0))
         expected, sent = (
@@ -285,30 +160,6 @@ def _places_of(windows: Windows, others: Windows) -> Longs:
     return found[found >= 0]
 
 
-def _sent_by_all(runs: Sequence[Run], names: Sequence[str]) -> tuple[Windows, Mapping[str, Column]]:
-    """(the windows of which these runs sent results, row by row; what they sent)."""
-    windows, columns = [], []
-    for sent in map(_sent_by, runs):
-        windows.append(windows_in(sent)._asdict())
-        columns.append({name: sent[name] for name in (*NOT_RESULTS, *names)})
-    return Windows(**joined(*windows)), joined(*columns)
-
-
-def _sent_by(run: Run) -> Mapping[str, Column]:
-    """The changelog of a run; on update only what decides to what each window comes, where the trace tells that."""
-    plan, trace = run.plan, dataclasses.replace(run._outcome.kept_trace)  # it forgets what it works out for this
-    done = None if run.deployed is None else run.deployed.forwarded
-    if type(done) is SentResults and done.flushed and plan._suppression is None:
-        return tables.sent_table(run._outcome, last_of_places(done.make_sent(), trace), old_values=False)
-    is_told = done is None or type(done) is SentResults
-    is_told &= not run._outcome.window_columns.loaded_count  # what it withdraws of a life before is told by that alone
-    if plan._strategy == "on_window_close" or plan._suppression is not None or not is_told:
-        return run._changelog_with(old_values=False)  # which nobody has asked for yet
-    if can_be_null(dict(plan._aggregations)):  # then a window can be withdrawn
-        return run._changelog_with(old_values=False)
-    return tables.sent_table(run._outcome, last_updates(trace), old_values=False)
-
-
 def _last_results(columns: Mapping[str, Column], code: Longs, size: int) -> Longs:
     """The row of the last result of each window, -1 where there is none, or it was withdrawn."""
     last = np.full(size, -1)
@@ -346,9 +197,47 @@ def _are_same(one: Column, other: Column) -> Flags:
     return same
 
 
-def python_list(column: Any) -> list[Any]:
-    """The values of a column of the changelog, or of a table, as Python's own."""
-    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
+def verdicts_on(compared: Compared) -> npt.NDArray[np.object_]:
+    """How each window that is compared came out."""
+    expected, kafka, again = compared.expected, compared.sent, compared.among(AGAIN)
+    out = np.array([AS_IT_SHOULD, COMES_LATE], object)[(kafka.offset > expected.offset).view(np.int8)]
+    out[~kafka.is_there], out[~expected.is_there] = LOST, ONLY_IN_KAFKA
+    is_compared = expected.is_there & kafka.is_there
+    rows = np.flatnonzero(is_compared & (~compared.are_same | again | (kafka.times != 1)))
+    sides = zip(expected.sent(rows), kafka.sent(rows), again[rows].tolist(), strict=True)
+    out[rows] = [verdict_on(one, other, is_sent_again=is_again) for one, other, is_again in sides]
+    # of a window whose value waits in the buffer of suppress, an older value may have been sent before
+    out[(out == OTHER_VALUE) & compared.among(WAITING)] = LOST
+    return out
+
+
+def wrong_of(compared: Compared, verdicts: npt.NDArray[np.object_]) -> Windows:
+    """The windows that never come, or with another value."""
+    wrong = ~np.isin(verdicts, CAME) & ~((verdicts == LOST) & compared.among(WAITING))
+    return compared.windows.take(np.flatnonzero(wrong))
+
+
+def wrong_in(sides: Sides) -> Windows:
+    """The same, part by part."""
+    parts = map(Compared.of_part, sides.parts())
+    return Windows(**joined(*(wrong_of(part, verdicts_on(part))._asdict() for part in parts)))
+
+
+def holders_of(compared: Compared, verdicts: npt.NDArray[np.object_]) -> list[WindowId]:
+    """For each lost result that is part of a larger session: that session, which Kafka sent instead."""
+    larger: dict[tuple[int, Any], list[WindowId]] = {}
+    is_lost = (verdicts == LOST) & ~compared.among(WAITING)
+    only, gone = (np.flatnonzero(each) for each in (verdicts == ONLY_IN_KAFKA, is_lost))
+    if not len(only):
+        return []
+    for id in compared.windows.take(compared.in_order(only)).ids():
+        larger.setdefault((id.partition, id.key), []).append(id)
+    holders = []
+    for lost in compared.windows.take(gone).ids():
+        of_key = larger.get((lost.partition, lost.key), [])
+        place = bisect_left(of_key, lost.end_ms, key=lambda id: id.end_ms)
+        holders += [id for id in of_key[place : place + 1] if id.start_ms <= lost.start_ms]
+    return holders
 
 
 def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
@@ -27,15 +27,6 @@ LETS_GO = (
 FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
 
 
-class Told(NamedTuple):
-    """What an audit found with its retention."""
-
-    plan: Plan
-    counts: dict[str, int]
-    is_sure: bool  # no longer retention loses anything, which is known without a search
-    remarks: list[str]  # why many records came too late
-
-
 class AuditInWords:
     """What follows from what an audit found, and from the retentions that lose nothing."""
 
@@ -44,19 +35,32 @@ class AuditInWords:
 
     @property
     @abstractmethod
-    def _told(self) -> Told: ...
+    def _plan(self) -> Plan: ...
+    @property
+    @abstractmethod
+    def _counts(self) -> dict[str, int]: ...
+    @property
+    @abstractmethod
+    def _is_sure(self) -> bool:
+        """Whether no longer retention loses anything, which is known without a search."""
+
+    @property
+    @abstractmethod
+    def _remarks(self) -> list[str]:
+        """Why many records came too late."""
+
     @property
     @abstractmethod
     def _safe(self) -> Safe: ...
 
     def counts(self) -> dict[str, int]:
         """How many results were as they should be, how many were not, and what the store still holds at the end."""
-        return dict(self._told.counts)
+        return dict(self._counts)
 
     @property
     def is_clean(self) -> bool:
         """True if every result came once, in time and with the right value."""
-        counts = self._told.counts
+        counts = self._counts
         return counts["as_it_should_be"] == counts["expected"] and not counts["only_in_kafka"]
 
     @property
@@ -65,7 +69,7 @@ class AuditInWords:
 
         Some may have come late, as the cache and the emit interval hold results back, or once more, larger.
         """
-        counts = self._told.counts
+        counts = self._counts
         return counts["lost"] == counts["waiting"] and not counts["other_value"] and not counts["only_in_kafka"]
 
     @property
@@ -104,7 +108,7 @@ class AuditInWords:
 
     def words(self) -> list[str]:
         """The findings as sentences, the most important first, and at the end why many records came too late."""
-        settings, (plan, counts, is_sure, remarks), loses = self.settings, self._told, not self.loses_nothing
+        settings, plan, counts, loses = self.settings, self._plan, self._counts, not self.loses_nothing
         strategy, suppression = plan._strategy, plan._suppression
         is_final = strategy == "on_window_close" or (suppression is not None and suppression.is_final)
         headline = _headline(counts, "final result" if is_final else "last value")
@@ -124,14 +128,15 @@ class AuditInWords:
         if counts["late"]:
             words.append(_why_late(settings, strategy, counts["late"]))
         if loses:
-            words += _cure(settings, self._safe, self.cure.counts() if self.cure else None)
-        elif not is_sure and settings.retention_ms < (self.recommended_retention_ms or FOREVER_MS):  # it is luck
+            cure = self.cure if is_final else None  # only final results can be sent twice
+            words += _cure(settings, self._safe, cure.counts() if cure else None)
+        elif not self._is_sure and settings.retention_ms < (self.recommended_retention_ms or FOREVER_MS):  # it is luck
             words.append(_longer(self._safe))
         if counts["final_but_kept"]:
             held = counts["final_but_kept"]
             holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
             words.append(f"At the end {holds} {plural(held, 'window')} that {_are(held)} final.")
-        return [*words, *remarks]
+        return [*words, *self._remarks]
 
     def __repr__(self) -> str:
         return "\n".join(self.words())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -18,6 +19,7 @@ from sessionkit.errors import InvalidArgument, TooLarge, problem, shorten
 THREADS = "SESSIONKIT_THREADS"
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _GROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_MANY = 1_000_000  # records, with hundreds of bytes each
 _MUCH = 2**26  # bytes that are made for all threads, however many there are
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,6 +48,17 @@ def _quota() -> int:
         return max(1, int(quota) // int(period))
     except (OSError, ValueError):  # no such file, or "max"
         return sys.maxsize
+
+
+def release_unused(records: int) -> None:
+    """Gives the system back what allocators keep of memory that nothing uses any more, if it was for many records."""
+    import pyarrow as pa
+
+    if records < _MANY:
+        return
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # of the GNU library
+        trim(0)
 
 
 def free_bytes() -> int:

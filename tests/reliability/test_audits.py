@@ -4,6 +4,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.audits import audit as auditing
+from sessionkit.audits import verdicts
 from sessionkit.audits.retentions import Interval
 from tests.differential.oracle import build, skipped_without
 from tests.reliability import audits
@@ -40,7 +41,7 @@ def test_the_same_seed_draws_the_same_deployments() -> None:
 @pytest.mark.thorough
 def test_a_wrong_verdict_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audits, "MOST_SHRUNK", 0)
-    monkeypatch.setattr(auditing, "verdict_on", lambda *_, **__: auditing.AS_IT_SHOULD)
+    monkeypatch.setattr(verdicts, "verdict_on", lambda *_, **__: verdicts.AS_IT_SHOULD)
     assert any("verdict" in text for text in audits.check(SEED, FEW).wrong)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -220,9 +221,11 @@ class CompiledLife:
         rows = self.held_rows
         return rows[self._times_ms[rows] >= self._seen_from_ms[self._outcome.window_columns.partition[rows]]]
 
-    def held(self) -> StoredColumns:
-        """What the store holds at the end."""
-        return self._columns(self.held_rows)
+    def held(self) -> Iterator[StoredColumns]:
+        """What the store holds of each partition at the end."""
+        rows = self.held_rows
+        first, order = grouped(self._outcome.window_columns.partition[rows], len(self._before))
+        return (self._columns(rows[order[begin:end]]) for begin, end in pairwise(first.tolist()))
 
     def _columns(self, rows: Rows) -> StoredColumns:
         return columns_at(self._outcome, rows, self._windows.holds, self._closed_before[rows])

@@ -176,9 +176,8 @@ def counts_rows(windows: WindowKind) -> bool:
 
 def _leave(life: CompiledLife, rest: Mapping[int, StoredColumns], store: Any) -> None:
     """Puts what a life leaves into the store, `rest` is what it did not meet."""
-    held = life.held()
-    for (p, others), time_ms in zip(rest.items(), life.observed_ms.tolist(), strict=True):
-        take_over(store, p, joined_columns(others, held.take(np.flatnonzero(held.partition == p))), time_ms)
+    for (p, others), held, time_ms in zip(rest.items(), life.held(), life.observed_ms.tolist(), strict=True):
+        take_over(store, p, joined_columns(others, held), time_ms)
 
 
 def _expiry(

@@ -27,9 +27,8 @@ PLACE = np.dtype(
     align=True,
 )  # fmt: skip
 WRITE = np.dtype(
-    [("at", "i8"), ("start", "i8"), ("end", "i8"), ("step", "i8"), ("old", "i8"), ("row", "i4"), ("taken", "u1")],
-    align=True,
-)
+    [("start", "i8"), ("end", "i8"), ("at", "i4"), ("step", "i4"), ("old", "i4"), ("row", "i4"), ("taken", "u1")]
+)  # many more than records: no byte is left between them
 ANSWER = np.dtype(  # of the store, where a retention that Kafka allows could give another one
     [("at", "i8"), ("time", "i8"), ("observed", "i8"), ("row", "i4"), ("what", "u1"), ("is_true", "u1")], align=True
 )

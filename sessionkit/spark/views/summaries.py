@@ -16,7 +16,7 @@ from sessionkit.audits.audit import Audit
 from sessionkit.audits.retentions import Safe, safe_in_all
 from sessionkit.audits.settings import settings_of
 from sessionkit.audits.verdicts import AS_IT_SHOULD
-from sessionkit.audits.words import AuditInWords, Told
+from sessionkit.audits.words import AuditInWords
 from sessionkit.base.arrays import Longs
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, as_duration
@@ -25,7 +25,7 @@ from sessionkit.errors import NotBuilt, problem
 from sessionkit.spark import functions as F
 from sessionkit.spark.checkpoint import waiting_results
 from sessionkit.spark.types import column, readable_errors
-from sessionkit.spark.worker.deployed_partition import audit_rows, audited
+from sessionkit.spark.worker.deployed_partition import audit_rows, audited, told
 from sessionkit.steps.summaries import MOVERS
 from sessionkit.suppression.settings import Suppression
 from sessionkit.views.explain.clock import Mover, MoversInWords
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sessionkit.deployed.deployment import Deployment
+    from sessionkit.plan import Plan
     from sessionkit.spark.batch_run import SparkRun
     from sessionkit.views.words import Said
 
@@ -358,15 +359,30 @@ class SparkAudit(AuditInWords):
             return self._rows(view, types).toArrow().to_pylist()
 
     @cached_property
-    def _told(self) -> Told:
-        """What all partitions come to; the remarks are those of the one that drops most records."""
-        rows = self._here("told", _TOLD) or [self.local()._told._asdict()]
-        several = [dict(row["counts"]) for row in rows]
-        counts = {name: sum(each[name] for each in several) for name in several[0]}
-        most = max(rows, key=lambda row: (bool(row["remarks"]), dict(row["counts"])["dropped_records"]))
-        where = f"Partition {most['partition']}: " if len(rows) > 1 else ""
-        remarks = [f"{where}{said}" for said in most["remarks"]]
-        return Told(self._run.plan, counts, all(row["is_sure"] for row in rows), remarks)
+    def _told(self) -> list[dict[str, Any]]:
+        """What was found in each partition."""
+        found = self._here("told", _TOLD) or [told(0, self.local())]
+        return [{**each, "counts": dict(each["counts"])} for each in found]
+
+    @property
+    def _plan(self) -> Plan:
+        return self._run.plan
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        counts = [each["counts"] for each in self._told]
+        return {name: sum(each[name] for each in counts) for name in counts[0]}
+
+    @property
+    def _is_sure(self) -> bool:
+        return all(each["is_sure"] for each in self._told)
+
+    @property
+    def _remarks(self) -> list[str]:
+        """Those of the partition that drops most records."""
+        most = max(self._told, key=lambda each: (bool(each["remarks"]), each["counts"]["dropped_records"]))
+        where = f"Partition {most['partition']}: " if len(self._told) > 1 else ""
+        return [f"{where}{said}" for said in most["remarks"]]
 
     @cached_property
     def _safe(self) -> Safe:

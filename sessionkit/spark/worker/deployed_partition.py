@@ -64,9 +64,15 @@ def audit_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.Recor
         if job.view == "windows":
             rows = fit(found._columns(np.arange(len(found._verdicts))), job.schema)
         else:
-            row = found._told if job.view == "told" else found._safe
-            rows = pa.Table.from_pylist([{"partition": number, **row._asdict()}], job.schema)
+            row = told(number, found) if job.view == "told" else {"partition": number, **found._safe._asdict()}
+            rows = pa.Table.from_pylist([row], job.schema)
         yield from rows.to_batches(max_chunksize=BATCH_RECORDS)
+
+
+def told(number: int, found: Audit[pa.Table]) -> dict[str, Any]:
+    """What the audit of a partition found with its retention."""
+    counts = {"partition": number, "counts": found._counts}
+    return {**counts, "is_sure": found._is_sure, "remarks": found._remarks}
 
 
 def _columns(job: Job, number: int, run: Run[pa.Table]) -> Iterator[Mapping[str, Any] | None]:

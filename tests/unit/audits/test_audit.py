@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
-from sessionkit.audits.verdicts import Sent, verdict_on
+from sessionkit.audits.sides import Sent
+from sessionkit.audits.verdicts import verdict_on
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.exports.lengths import java_duration
 from tests.deployments import audit_deployed, run_deployed

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.audits import verdicts
+from sessionkit.audits import sides
 from tests.deployments import audit_deployed
 from tests.kinds import EACH_KIND, plan_of
 
@@ -23,7 +23,7 @@ def test_parts_are_the_whole(kind: str, emit: Any, monkeypatch: pytest.MonkeyPat
     plan = plan.suppress("until_window_closes") if emit == "suppress" else plan.emit(emit)
     for caching in (False, "400B"):
         whole = audit_deployed(plan, table, caching=caching)
-        monkeypatch.setattr(verdicts, "ROWS_AT_ONCE", 20)
+        monkeypatch.setattr(sides, "ROWS_AT_ONCE", 20)
         parts = audit_deployed(plan, table, caching=caching)
         assert parts.counts() == whole.counts()
         assert parts.table().equals(whole.table())
