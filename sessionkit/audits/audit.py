@@ -348,6 +348,7 @@ class _Replays:
         noticed = notices.noticed(retention_ms, run)
         sent = sent_by_all(run.deployed.lives, list(run._outcome.folds))  # type: ignore[union-attr]  # it was deployed
         del run
+        release_unused(len(self._batch))
         expected = self._expected(self._batch, retention_ms, notices.known(retention_ms))
         none = no_windows(expected)  # that a record opens again after their end, or that wait
         wrong = wrong_in(Sides.beside(sent, (expected,), none, none))

@@ -19,6 +19,7 @@ from sessionkit.audits.by_kernels import ByKernels
 from sessionkit.audits.noticing import are_sliding, last_looks, still_there
 from sessionkit.audits.retentions import most_replays
 from sessionkit.audits.settings import Settings
+from sessionkit.base.process import release_unused
 from sessionkit.deployed.compiled.run import runs_compiled
 from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.independent_parts import WHOLE
@@ -108,6 +109,7 @@ class ByEffects(ByKernels):
     def _effect(self, retention_ms: int) -> bytes:
         """A digest of what is done with each record, by Kafka's rules without segments and by our own."""
         if retention_ms not in self._found:
+            release_unused(len(self._batch))
             store = self.store(retention_ms)
             if self._on_disk:
                 store.segments, store.segment_interval_ms = Segments(retention_ms, 1), 1
