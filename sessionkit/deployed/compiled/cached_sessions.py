@@ -128,7 +128,7 @@ class CachedSessionLife(CachedLife, SessionLife):
     def _sent(self) -> Sent:
         writes = self._writes.pop()  # nobody else reads them
         row, start_ms, end_ms = writes["row"].copy(), writes["start"].copy(), writes["end"].copy()
-        step, old = writes["step"].astype(np.int64), writes["old"].astype(np.int64)
+        step, old = writes["step"].copy(), writes["old"].copy()
         what = np.where(step == NO_VALUE, TOMBSTONE, UPDATE).astype(np.uint8)
         return Sent(what, self._last_records(writes["at"], row), row, start_ms, end_ms, end_ms, step, lambda: old)
 
