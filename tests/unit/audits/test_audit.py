@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - sentences are easier to compare in one piece
 
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -249,6 +250,15 @@ def test_rocksdb_sessions_are_lost_at_the_end_of_a_segment() -> None:
     assert found(audit) == {"expected": 1, "lost": 1}
     assert audit.smallest_retention_ms == 1_001  # then the live segments begin with 59 999
     assert audit_of(windows, a(59_999, 61_000)).smallest_retention_ms == 1_002
+
+
+def test_words_on_updates_ask_for_no_audit_with_the_cure() -> None:
+    """It would tell how many sessions are sent twice, as only final results are."""
+    audit = dataclasses.replace(audit_of(GAP_10, a(0, 22, 7, 8, 19), UPDATE), _replay=None)
+    assert audit.words()[4].startswith("The smallest retention that loses nothing on these records is 16 ms")
+    closing = dataclasses.replace(audit_of(GAP_10, a(0, 22, 7, 8, 19, 90)), _replay=None)
+    with pytest.raises(TypeError):
+        closing.words()
 
 
 # ---- restarts
