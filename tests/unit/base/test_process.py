@@ -1,6 +1,9 @@
 """How many threads a run may use, and what is done in them."""
 
 import os
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -106,3 +109,38 @@ def test_what_is_set_for_the_caller_is_set_for_its_threads(monkeypatch: pytest.M
     with np.errstate(over="ignore"):
         assert process.in_threads(doubled, range(4)) == [-2] * 4
         assert process.side_by_side(lambda: doubled(0), lambda: doubled(1)) == (-2, -2)
+
+
+FREED = """
+import os
+from pathlib import Path
+
+import numpy as np
+
+from sessionkit.base.process import release_unused
+
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+kept = [np.ones(1_000) for _ in range(20_000)]
+kept = kept[-1:]  # behind all that is free
+before = held()
+release_unused(1_000)
+few = held()
+release_unused(10_000_000)
+print(before - few, before - held())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no call for it")
+def test_memory_that_nothing_uses_goes_back_to_the_system_after_many_records() -> None:
+    done = subprocess.run([sys.executable, "-c", FREED], check=True, capture_output=True, text=True, timeout=60)
+    after_few, after_many = map(float, done.stdout.split())
+    assert after_few < 10
+    assert after_many > 100
+
+
+def test_other_systems_have_no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process.sys, "platform", "darwin")
+    monkeypatch.setattr(process.ctypes, "CDLL", None)
+    process.release_unused(10_000_000)
