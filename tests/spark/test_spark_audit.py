@@ -12,7 +12,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.audits.retentions import FOREVER_MS, Safe, safe_in_all
 from sessionkit.audits.settings import Settings, settings_of
-from sessionkit.audits.words import AuditInWords, Told
+from sessionkit.audits.words import AuditInWords
 from sessionkit.errors import InvalidArgument, NotBuilt, UnknownName, UnknownRecord
 from tests.optional import SparkSession
 from tests.spark.common import BASE, FUNCTIONS, IS_WHOLE, STRATEGIES, WINDOWS, in_turn, plan_of, records, shuffled
@@ -128,7 +128,10 @@ def check(spark: SparkSession, plan: sk.Plan, partitions: int, how: dict[str, An
 class Together(AuditInWords):
     """What local audits come to, with the remarks of the one of them that drops most."""
 
-    _told: Any = None
+    _plan: Any = None
+    _counts: Any = None
+    _is_sure: Any = None
+    _remarks: Any = None
     _safe: Any = None
 
     def __init__(self, local: dict[int, sk.Audit[pa.Table]], safe: Safe, settings: Settings) -> None:
@@ -136,9 +139,9 @@ class Together(AuditInWords):
         said = {number: each for number, each in local.items() if each.expected._late_remarks}
         most = max(said, key=lambda number: said[number].counts()["dropped_records"], default=-1)
         remarks = said[most].expected._late_remarks if said else []
-        is_sure = all(each._told.is_sure for each in local.values())
-        said_of = [f"Partition {most}: {each}" for each in remarks]
-        self._told = Told(next(iter(local.values())).expected.plan, summed(local), is_sure, said_of)
+        self._is_sure = all(each._is_sure for each in local.values())
+        self._remarks = [f"Partition {most}: {each}" for each in remarks]
+        self._plan, self._counts = next(iter(local.values())).expected.plan, summed(local)
 
     def _replay(self, retention_ms: int) -> Together:
         local = {number: each._replay(retention_ms) for number, each in self._local.items()}
