@@ -101,7 +101,7 @@ class Audit(AuditInWords, Pictured, Generic[Frame]):
             "sent": int(compared.sent.times.sum()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": int((compared.among(WAITING) & (self._verdicts == LOST)).sum()),
-            "lost_in_larger": len(holders := holders_of(self._compared, self._verdicts)),
+            "lost_in_larger": len(holders := holders_of(compared, self._verdicts)),
             "larger": len(set(holders)),
             "dropped_records": metrics["records-dropped"] + metrics["dropped-expired"],
             "late_but_counted": self._late_but_counted,
@@ -346,7 +346,7 @@ class _Replays:
         """The same of updates: the run is let go before what should be is made, as each of them takes much memory."""
         notices, run = self._notices, self._run(retention_ms)
         noticed = notices.noticed(retention_ms, run)
-        sent = sent_by_all(run.deployed.lives, list(run._outcome.folds))  # type: ignore[union-attr]  # it was deployed
+        sent = sent_by_all(run.deployed.lives)  # type: ignore[union-attr]  # it was deployed
         del run
         release_unused(len(self._batch))
         expected = self._expected(self._batch, retention_ms, notices.known(retention_ms))

@@ -128,14 +128,12 @@ class Sides(NamedTuple):
     @classmethod
     def of(cls, expected: Sequence[Run], sent: Sequence[Run], *others: Windows) -> Sides:
         """The results of these runs."""
-        names = list(expected[0]._outcome.folds)
-        theirs = sent_by_all(sent, names)  # first, as that takes most memory while it is made
-        return cls.beside(theirs, expected, *others)
+        return cls.beside(sent_by_all(sent), expected, *others)  # made first: it takes most memory meanwhile
 
     @classmethod
     def beside(cls, sent: SentRows, expected: Sequence[Run], *others: Windows) -> Sides:
         """What was sent, beside what should have been."""
-        ours, one = sent_by_all(expected, list(expected[0]._outcome.folds))
+        ours, one = sent_by_all(expected)
         return cls((ours, sent[0], *others), (one, sent[1]))
 
     def parts(self) -> Iterator[Sides]:
@@ -155,12 +153,13 @@ def _by_part(part: Codes, count: int) -> list[Rows]:
     return np.split(rows, first[1:-1])
 
 
-def sent_by_all(runs: Sequence[Run], names: Sequence[str]) -> SentRows:
+def sent_by_all(runs: Sequence[Run]) -> SentRows:
     """(the windows of which these runs sent results, row by row; what they sent)."""
     windows, columns = [], []
-    for sent in map(_sent_by, runs):
+    for run in runs:
+        sent = _sent_by(run)
         windows.append(windows_in(sent)._asdict())
-        columns.append({name: sent[name] for name in (*NOT_RESULTS, *names)})
+        columns.append({name: sent[name] for name in (*NOT_RESULTS, *run._outcome.folds)})
     return Windows(**joined(*windows)), joined(*columns)
 
 

@@ -71,8 +71,7 @@ def audit_rows(job: Job, plan: Plan, how: Deployment, batches: Iterator[pa.Recor
 
 def told(number: int, found: Audit[pa.Table]) -> dict[str, Any]:
     """What the audit of a partition found with its retention."""
-    counts = {"partition": number, "counts": found._counts}
-    return {**counts, "is_sure": found._is_sure, "remarks": found._remarks}
+    return {"partition": number, "counts": found._counts, "is_sure": found._is_sure, "remarks": found._remarks}
 
 
 def _columns(job: Job, number: int, run: Run[pa.Table]) -> Iterator[Mapping[str, Any] | None]:
